@@ -1,5 +1,5 @@
 // Tests how a weir process ends, on a real Redis Cluster. The process must refund all prefetched units,
-// release all permits and wait for the replies. It must need only few calls.
+// release all permits and wait for the replies, with few calls.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -20,8 +20,8 @@ class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    // The cluster does not start in SetUpTestSuite(): after a failure there, gtest would count the tests as
-    // skipped.
+    // Starts the cluster here and not in SetUpTestSuite(): after a failure there, gtest would count the tests
+    // as skipped.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
@@ -49,7 +49,7 @@ class ClusterRefunds : public ::testing::Test {
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);
     ASSERT_TRUE(worker.turn_until([&] { return units_.stats().held() == 8 * keys.size(); }));
   }
-  // Returns the number of keys for which Redis counts exactly the requests that were made.
+  // Returns the number of keys whose count in Redis is exactly the number of requests made.
   std::size_t settled(const std::vector<limit::Key>& keys) {
     Worker other(cluster_->settings(1s));
     EXPECT_TRUE(other.turn_until_up());
@@ -67,16 +67,16 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // A key is hot if there are many requests for it within a quarter of the hold time. With one minute, keys
-  // become hot even on a slow machine.
+  // The hold time is long, so that keys become hot even on a slow machine: a key is hot if there are many
+  // requests for it within a quarter of that time.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// If a client closes its connection before reading all replies, Redis drops the client's remaining commands.
-// So a worker must wait for all replies before it ends.
+// The worker must wait for all replies before it ends. If a client closes its connection earlier, Redis drops
+// the client's remaining commands.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -99,7 +99,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneClusterSlotAreReturnedInFewCalls) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// One renewal has more commands than can be sent at once.
+// One renewal has more commands than weir may send at once.
 TEST_F(ClusterRefunds, PermitsInManyClusterSlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();

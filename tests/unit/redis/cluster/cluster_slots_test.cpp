@@ -88,7 +88,7 @@ TEST(SlotMap, ParsesTheReplyOfARealNode) {
   ASSERT_TRUE(map);
   EXPECT_EQ(map->served(), kSlots - 1999);
   ASSERT_NE(map->owner(7000), nullptr);
-  // A node may not know its own address. The map then has the address to which the command was sent.
+  // This node does not know its own address. The map then has the address to which the command was sent.
   EXPECT_EQ(map->owner(7000)->host, kAsked.host);
   EXPECT_EQ(map->owner(7001), nullptr);
 }

@@ -30,7 +30,7 @@ class BatchedCharges : public ::testing::Test {
     return lines;
   }
 
-  // Charges all requests in one call. Returns the outcomes of all charges, request by request.
+  // Charges all bills in one call. Returns the outcomes of all charges, bill by bill.
   std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -57,9 +57,9 @@ class BatchedCharges : public ::testing::Test {
   }
 };
 
-// Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
-// of keys get the same requests. For the first set several requests share a call; for the second set each
-// request has its own call.
+// Two sets of keys get the same requests. Requests for the first set share calls; each request for the second
+// set has its own call. The limiters (one of them a concurrency limit) and the costs are random, the requests
+// share a few keys, and some rules are shadow rules.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -162,12 +162,12 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   std::array<Answer, 5> answers;
   for (auto& answer : answers) worker.begin(large, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
-  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // three calls, of 64, 64 and 32 charges
+  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // of 64, 64 and 32 charges
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While many calls are unanswered, requests wait until they can share a call. Requests that fill a call are
-// sent immediately.
+// While many calls are unanswered, weir holds requests back until they can share a call. Requests that fill a
+// call are sent immediately.
 TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -206,7 +206,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// The reply to a call with several requests comes too late. weir must refund each request that Redis has
+// The reply to a call with several requests comes too late. weir must then refund each request that Redis has
 // charged.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();

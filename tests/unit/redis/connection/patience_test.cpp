@@ -15,7 +15,7 @@ class ReplyTimeouts : public ::testing::Test {
   std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
 };
 
-// No request waits for the reply to a refund, so no timeout of a charge detects the failure here.
+// Only a refund is sent, so no timeout of a charge can detect that Redis does not respond.
 TEST_F(ReplyTimeouts, UnansweredRefundRevealsThatRedisDoesNotRespond) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -32,8 +32,8 @@ TEST_F(ReplyTimeouts, UnansweredRefundRevealsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// The stopped Redis may still make the charge when it continues. By then weir has closed the connection, so
-// weir cannot refund the charge.
+// The stopped Redis may still make the charge when it runs again. By then weir has closed the connection and
+// cannot refund the charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -60,8 +60,8 @@ TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  // The limit of this test is half of the time after which weir closes a connection with an unanswered
-  // refund.
+  // Checks that the charge did not wait for the end of the connection: 10 s are half of the time after which
+  // weir closes a connection with an unanswered refund.
   EXPECT_LT(answer.took, 10s);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();

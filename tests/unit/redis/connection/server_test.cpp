@@ -8,7 +8,7 @@
 
 namespace weir::redis {
 
-// The function start_on_ports() must try another port if the first one is in use.
+// Tests the helper start_on_ports(), which must try another port if the first one is in use.
 TEST(RedisServer, TestServerStartsOnAnotherPortIfItsPortIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});

@@ -1,5 +1,5 @@
-// Makes memory run out briefly in two kinds of coroutines (watchers). One kind reads a cluster's slot map,
-// and the other listens to a Sentinel. The coroutines must continue.
+// Makes memory run out briefly in the coroutines that watch Redis: one reads a cluster's slot map, the other
+// listens to a Sentinel. Both must continue.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -19,8 +19,9 @@ namespace {
 // The step in which an allocation failed.
 enum class Failed { Nothing, Start, Watcher };
 
-// Runs the next handler of the event loop, which starts a watcher. Makes the handler's n-th allocation fail.
-// Returns Nothing if the handler makes fewer than n allocations. After the result Start, no watcher runs.
+// Runs the next handler of the event loop, which starts a watching coroutine. Makes the handler's n-th
+// allocation fail. Returns Nothing if the handler makes fewer than n allocations, and Start if the coroutine
+// was not started.
 Failed fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;
@@ -43,7 +44,7 @@ TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
     if (failed == Failed::Nothing) break;
     if (failed == Failed::Start) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    // The log must have one line for each of the two sessions that are up.
+    // The log has one line for each of the two sessions that came up, and no other.
     ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();
     ++survived;
   }

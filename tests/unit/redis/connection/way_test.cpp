@@ -25,7 +25,7 @@ struct Trouble {
   bool loses = false;                 // true: the proxy drops the next data that Redis sends
 };
 
-// A client's connection, which the proxy forwards to Redis.
+// A client's connection to the proxy, and the proxy's connection to Redis.
 class Carried : public std::enable_shared_from_this<Carried> {
  public:
   Carried(Protocol::socket client, const std::string& target, std::shared_ptr<Trouble> trouble)
@@ -110,8 +110,8 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// At any time eight calls wait for their replies. A request that waited for one of these replies before it
-// was sent would get its own answer too late.
+// At any time eight calls wait for their replies. If a request waited for one of these replies before it was
+// sent, its own reply would come too late.
 TEST_F(FaultyNetwork, RequestsDoNotTimeOutIfTheRoundTripToRedisIsLong) {
   way_.trouble().delay = 600ms;  // the delay is less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
@@ -152,7 +152,7 @@ TEST_F(FaultyNetwork, LostReplyToARefundIsDetected) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // One loss is the refund, the other is the charge sent after the refund.
+  // Two losses are counted: the refund, and the charge that was sent after it.
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

@@ -1,4 +1,4 @@
-// Tests stores that prefetch units, on a real Redis Cluster. One node makes some charges of a request. The
+// Tests stores that prefetch units, on a real Redis Cluster. One node makes some charges of a request; the
 // other node refuses the other charges, or does not answer.
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -18,10 +18,10 @@ class ClusterPrefetch : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
 
-  // Charges both buckets first. Their next time slots then begin later than any test ends.
+  // Charges both buckets before each test, so that their next time slots begin later than any test ends.
   void SetUp() override {
-    // The cluster does not start in SetUpTestSuite(): after a failure there, gtest would count the tests as
-    // skipped.
+    // Starts the cluster here and not in SetUpTestSuite(): after a failure there, gtest would count the tests
+    // as skipped.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
     Worker other(cluster_->settings(1s));
@@ -40,7 +40,7 @@ class ClusterPrefetch : public ::testing::Test {
     EXPECT_TRUE(worker->turn_until_up());
     return worker;
   }
-  // Returns a charge of a rule with `lease`. The node stores its key.
+  // Returns a charge of a rule with `lease`, whose key is on the node.
   limit::Charge bucket(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
   }
@@ -53,15 +53,15 @@ class ClusterPrefetch : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns the cost that Redis has charged for the key, as an instance without prefetched units sees it. A
-  // free time slot between charges counts as one unit at most.
+  // Returns the cost that Redis has charged for the key, as a weir without prefetched units sees it. A gap
+  // (free time slots between charges) hides at most one unit.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));
     EXPECT_TRUE(other.turn_until_up());
     return kBurst - 1 - other.charge({line}).outcomes.at(0).remaining;
   }
-  // Waits until Redis has carried out all commands of this worker.
+  // Waits until Redis has carried out all earlier commands of this worker.
   void await_nodes(Worker& worker) {
     for (std::size_t node = 0; node < 2; ++node)
       ASSERT_FALSE(worker.charge({{.key = TwoMasters::key_at(node, 9), .limiter = &bucket_}}).error);
@@ -74,8 +74,8 @@ class ClusterPrefetch : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
-// The time slots of a later grant (prefetched units) follow the time slots of the request. The refund of the
-// request must not change the later slots.
+// The grant (prefetched units) that follows the request has later time slots. The refund of the request must
+// not change them.
 TEST_F(ClusterPrefetch, ChargeBeforeALaterGrantIsRefundedIfAnotherNodeRefuses) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
@@ -103,7 +103,7 @@ TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopIterationAreAllRefunded) {
   EXPECT_EQ(units_.stats().taken, 0U);
 }
 
-// A node that refuses one of its charges makes none of its charges. So weir has nothing to refund on that
+// A node that refuses one charge makes none of the request's charges. So weir has nothing to refund on that
 // node.
 TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   auto worker = weir();
@@ -116,7 +116,8 @@ TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-// Each outcome must contain the start of the charge's time slots, whichever node decided the charge.
+// A refund needs the start of the charge's time slots. The outcome must contain it, whichever node decided
+// the charge.
 TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
@@ -162,7 +163,8 @@ TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
-  // Three refunds: the unit of the grant, the request's other charge, and the late charge of the other node.
+  // Waits for three refunds: the unit of the grant, the request's other charge, and the late charge of the
+  // other node.
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);

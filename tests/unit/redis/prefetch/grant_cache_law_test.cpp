@@ -1,6 +1,6 @@
 // Checks the guarantee of prefetched units. Several weir instances take units, spend these units late, put
-// them back and refund them. One exact limiter must admit all requests that the instances have admitted, at
-// the same instants.
+// them back and refund them. A single exact limiter must admit all requests that the instances have admitted,
+// at the same instants.
 //
 // There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the
 // instances drift apart. A request takes time to reach Redis, and its reply takes time to return.
@@ -187,7 +187,7 @@ class World {
     if (!weir.cache->spend(line, local(weir), outcome)) {
       weir.cache->note_trip(line, local(weir));
       auto answer = ask(weir, line);
-      // Acts as if another node of the cluster had refused the same request.
+      // Refunds the charge, as if another node of the cluster had refused the same request.
       if (answer.outcome.allowed && below(8) == 0) {
         refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
@@ -303,9 +303,10 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
   }
 }
 
-// Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many instances
-// hold units, become idle, and refund units whose time slots lie between the slots of other instances. The
-// instances also refund single units, which makes more gaps than a state can store.
+// Uses a bucket that hardly refills during the test, so nearly all units must become usable again through
+// refunds. Many instances hold units, become idle, and refund units whose time slots lie between the slots of
+// other instances. They also refund single units, which makes more gaps (free time slots) than a state can
+// store.
 TEST_F(GrantCacheLaws, RefundedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kCapacity = 3000;
   const Limiter limiter = limit::TokenBucket::make({kCapacity, 24h}, kCapacity).value();

@@ -16,7 +16,7 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A cache in which all keys belong to one set. The tests play the part of Redis.
+// A cache whose keys all belong to one set, and an imaginary Redis, whose answers the tests give.
 class GrantCacheTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -190,7 +190,7 @@ TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// Redis charged the unit before the reset, so Redis has forgotten the charge.
+// The reset has erased the charge of this unit in Redis.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   heat();
   take();
@@ -208,7 +208,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// The cache still has some units, but too few for one request. The cache must take more units.
+// The cache still has some units, but too few for one request. So it must take more.
 TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -228,8 +228,7 @@ TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   }
 }
 
-// An expensive request makes the next grant larger. The grant must still respect the bound for cheap
-// requests.
+// An expensive request makes the next grant larger. That grant must not exceed the bound for cheap requests.
 TEST_F(GrantCacheTest, HoldsAtMostFiveQuartersOfTheLeaseSettingForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
@@ -273,7 +272,7 @@ TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
   EXPECT_GT(cache_.wanted(line(), now_ + 250ms), 0U);
 }
 
-// The key is reset after Redis charged the units, so Redis has forgotten the charge.
+// The reset comes after Redis has charged the units, so Redis has forgotten that charge.
 TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   heat();
   auto lease = line();

@@ -23,7 +23,7 @@ const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Makes a grant of `units` units. Redis charged them after `spent` other units.
+// Makes a grant of `units` units that Redis has charged after `spent` other units.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
   const auto begin = gcra_core.ticks(kRedisTime) +

@@ -19,7 +19,7 @@ using limit::Limiter;
 class LeaseScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
-  // Refills one unit a second, so time slots are one second long.
+  // This bucket refills one unit a second, so each time slot is one second long.
   static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
   static limit::Ticks ticks(int seconds) { return limit::gcra_core(kFull)->ticks(kNow + seconds * 1s); }
   const Grant::Time here_{1000s};
@@ -64,7 +64,7 @@ class LeaseScript : public ::testing::Test {
   }
 };
 
-// With 700 units in 3 s, only every seventh time slot begins on a whole microsecond.
+// At this rate of 700 units in 3 s, only every seventh time slot begins on a whole microsecond.
 TEST_F(LeaseScript, BucketAcceptsReturnedTimeSlotsAtAnyPosition) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
@@ -121,7 +121,7 @@ TEST_F(LeaseScript, AdjacentReturnedTimeSlotsAreMerged) {
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
 
-// Redis has lost the state, and later charges have got the same time slots.
+// Redis has lost the state. Since then, other charges have got the same time slots.
 TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -133,8 +133,8 @@ TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
-// The test restores the state from before the grant. A promoted replica has this state if it has missed the
-// charge of the grant.
+// Restores the state from before the grant. A promoted replica that has missed the charge of the grant has
+// this state.
 TEST_F(LeaseScript, TimeSlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
@@ -168,7 +168,7 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// With a shorter time to live, the key would expire although time slots after the gap are charged.
+// Otherwise the key would expire although time slots after the gap are charged.
 TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
@@ -179,7 +179,7 @@ TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
   }
 }
 
-// With 700 units in 3 s, most time slots begin between two whole microseconds.
+// At this rate of 700 units in 3 s, most time slots begin between two whole microseconds.
 TEST_F(LeaseScript, ReplyHasTheExactTimeSlotOfAChargeInReturnedTimeSlots) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& gcra_core = *limit::gcra_core(limiter);
@@ -216,8 +216,8 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
       << "all returned slots except the last microsecond";
 }
 
-// A gap consists of free time slots between charged time slots. A gap that lies farther ahead than the
-// reduced burst allows must not be used.
+// A gap consists of free time slots between charged time slots. After the burst was reduced, a gap may be
+// farther ahead than the new burst allows. Such a gap must not be used.
 TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -233,7 +233,7 @@ TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. The units that instances hold at that time can then neither be
+// A reload may remove `lease` from a rule. The prefetched units that instances then hold can neither be
 // refunded nor used.
 TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);

@@ -1,6 +1,6 @@
-// Makes memory run out at each step. While a permit is being stored: no permit may remain that would be
-// renewed forever. While a request is being sent to Redis: the prefetched units that paid for the request
-// must be put back.
+// Makes memory run out at each step of two operations. If a permit is being stored, no permit may remain that
+// would be renewed forever. If a request is being sent to Redis, the prefetched units that paid for the
+// request must be put back.
 #include "redis/store/permit_set.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 #include "unit/scarce_memory.hpp"
@@ -21,7 +21,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// This operator never fails: if it failed, std::stable_sort would use an algorithm without extra memory.
+// This operator never fails. If it did, std::stable_sort would use another algorithm, without extra memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -87,7 +87,7 @@ net::Task<void> ask(Store& store, Asked& asked) {
 }
 
 // Starts to charge a request. Every allocation after the first `allocations` fails, until the request waits
-// for Redis. Returns false if `allocations` allocations were enough.
+// for Redis. Returns true if an allocation has failed.
 bool fails_after(long allocations, Worker& worker, Asked& asked) {
   tests::allocations_left = allocations;
   try {

@@ -29,7 +29,7 @@ class PrefetchingStore : public ::testing::Test {
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // Returns how many units Redis would still admit for an instance without prefetched units.
+  // Returns how many units Redis would still admit for a weir without prefetched units.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -76,7 +76,7 @@ TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration
   }
 }
 
-// Since the last reply to this instance, other instances have spent all but eight units. Now this instance
+// Other instances have spent all but eight units since the last reply to this instance. Now this instance
 // wants a grant of eight units.
 TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
@@ -114,7 +114,8 @@ TEST_F(PrefetchingStore, LateGrantIsRefunded) {
   }
 }
 
-// Another instance has been charged for time slots after the time slots of the late grant.
+// Another instance has been charged for time slots next to those of the late grant. The refund of the grant
+// must not change these slots.
 TEST_F(PrefetchingStore, LateGrantIsRefundedInItsOwnTimeSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);

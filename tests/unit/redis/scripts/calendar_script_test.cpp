@@ -68,7 +68,7 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWeek) {
   }
 }
 
-// The key must live until the end of the window that Redis selects, whichever window this is.
+// The key must live until the end of the window that Redis selects from the three sent windows.
 TEST_F(CalendarScript, KeyLivesUntilTheEndOfTheChosenWindow) {
   auto now = kNoon;
   // Redis selects the first window, then the second, and then the third.
@@ -83,7 +83,7 @@ TEST_F(CalendarScript, KeyLivesUntilTheEndOfTheChosenWindow) {
   }
 }
 
-TEST_F(CalendarScript, TimeOutsideTheSentWindowsChargesNothing) {
+TEST_F(CalendarScript, RedisTimeOutsideTheSentWindowsChargesNothing) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {
     ASSERT_EQ(ask(kNoon, error), ReplyReading::OtherTime);
@@ -123,8 +123,8 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// A server that answers a store's greeting and test charge. Afterwards it answers each request of one charge
-// with the next element of `replies` and the call's number.
+// A server that answers a store's greeting and test charge. Afterwards it answers each call with one charge
+// by the next element of `replies` and the call's number.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
@@ -148,8 +148,7 @@ class Canned {
   using Protocol = net::asio::local::stream_protocol;
 
   void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
-  // Continues to read. A read may end anywhere within a command, because the scripts are longer than the
-  // buffer.
+  // Reads on. A read may end anywhere within a command, because the scripts are longer than the buffer.
   void listen() {
     peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
       if (ec) return;
@@ -214,13 +213,13 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
-  // With its next request, weir sends the windows around Redis's time.
+  // The next request of weir has the windows around Redis's time.
   redis.forget();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
 
-TEST_F(DifferentRedisTime, SecondReplyAboutAWrongTimeIsAnError) {
+TEST_F(DifferentRedisTime, SecondReplyAboutAWrongTimeFailsTheRequest) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());

@@ -155,7 +155,7 @@ TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAList) {
 }
 
 // Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
-// settlement must not add an entry with cost 0, because such an entry would expire later.
+// further settlement must not add an entry of cost 0, because that entry would expire later.
 TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatRedisLost) {
   const auto first = now_;
   now_ += 3 * kPause;

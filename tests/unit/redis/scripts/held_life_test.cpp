@@ -35,7 +35,7 @@ class PermitExpiry : public ::testing::Test {
   void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
 
   [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
-  // Returns the key's time to live in minutes, rounded up, without the two milliseconds that a script adds.
+  // Returns the key's time to live in minutes, without the two milliseconds that a script adds. Rounded up.
   [[nodiscard]] std::int64_t minutes_left() {
     const std::chrono::milliseconds left(connection_.ask({"PTTL", name_}).numbers.at(0));
     return std::chrono::ceil<std::chrono::minutes>(left - 2ms).count();

@@ -60,7 +60,7 @@ class PermitScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // Checks that the key lives as long as its permits. If the key expired earlier, Redis would admit too many
+  // Checks that the key lives as long as its permits. If it expired earlier, Redis would admit too many
   // requests.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
@@ -87,8 +87,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// A renewal restores a permit that has expired or that Redis has lost, even above the limit, because its
-// request is still in progress.
+// The model and Redis must restore a permit at its renewal if it has expired or Redis has lost it, even above
+// the limit: its request is still in progress.
 TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -185,7 +185,7 @@ TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   const auto first = expiry();
-  // The permit is still held after one second, which is longer than three leases.
+  // Waits until the permit has been renewed for one second, which is longer than three leases.
   EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));
   EXPECT_EQ(held(), 1);
 }
@@ -205,8 +205,8 @@ TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// The renewal finds no script in Redis, so weir must send the renewal again. Before that, the script is
-// loaded again and the permit is released.
+// The renewal fails because Redis has no script, and weir would send it again. Before that, the permit is
+// released. weir must then not repeat the renewal.
 TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -218,7 +218,7 @@ TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
-  // Redis answers this charge after the renewal and the release.
+  // Redis answers this charge after it has handled the renewal and the release.
   EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);
   EXPECT_EQ(held(), 0);
 }
@@ -286,7 +286,7 @@ TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailedMidwayAndWasRepeated) {
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  // Makes a sorted set, to which the script writes immediately.
+  // Fills a sorted set of permits, to which the script writes immediately.
   for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
@@ -356,7 +356,7 @@ TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  // Only the key of the test charge may be left.
+  // At most the key of the test charge may be left.
   EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }

@@ -1,5 +1,5 @@
-// Tests two limiters of one rule. Each limiter counts the requests that either limiter admits
-// (limit/pair.hpp). Compares the scripts with the key table.
+// Tests two limiters of one rule, which both count the requests that either of them admits (limit/pair.hpp).
+// Compares the scripts with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -135,7 +135,7 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
     for (int request = 0; request < 12; ++request) {
       ask_both({any_bill()});
       ASSERT_FALSE(HasFailure()) << "request " << request << ", at " << now_.time_since_epoch().count();
-      // Beyond this time, doubles are not exact.
+      // The last time of the test, because doubles are not exact beyond it.
       constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
       now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
                       kLast);

@@ -137,7 +137,7 @@ TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
   const DenyCache::Time sent{1h};
   const auto remember = [&](std::span<const Charge> lines) {
     scripts_.set_clock(kStart);
-    const auto reply = scripts_.charge(lines);  // `answers` points into it
+    const auto reply = scripts_.charge(lines);  // `answers` points into the reply
     const auto answers = answers_of_refused(reply, {0, 1, 0, script_lines(lines)}, lines);
     if (!answers.empty()) cache.remember(lines, answers, {sent, sent + 1ms, kStart});
   };

@@ -51,8 +51,7 @@ struct Model {
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // The members below describe the state after the last request. Their values apply only if the request is
-  // charged.
+  // The members below describe the state after the last request. They apply only if that request is charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};
@@ -159,7 +158,7 @@ class ScriptOracle : public ::testing::Test {
   void go_on() {
     const auto& rule = models_[dice_.between(0, models_.size() - 1)].rule;
     now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
-    // Beyond this time, doubles are not exact.
+    // The last time of the test, because doubles are not exact beyond it.
     constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
     now_ = std::min(now_, kLast);
   }
@@ -203,7 +202,7 @@ TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModelIfTheClockGoe
   }
 }
 
-// Uses logs with thousands of entries: long lists, long searches, and refunds far from the end.
+// Logs with thousands of entries make long lists, long searches, and refunds far from the end.
 TEST_F(ScriptOracle, LongSlidingLogsGiveTheSameOutcomesAsTheModel) {
   for (const bool exact : {true, false}) {
     begin_case();

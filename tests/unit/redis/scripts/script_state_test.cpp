@@ -32,8 +32,8 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // The limiters in each_, and a concurrency limit. Tests of times use each_, because a concurrency limit has
-  // no rate.
+  // The limiters in each_, and a concurrency limit. Tests of times leave out the latter, because it has no
+  // rate.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
@@ -58,7 +58,7 @@ class ScriptState : public ::testing::Test {
 TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      // Both limiters store their state in the same form.
+      // Skips pairs of limiters that store their state in the same form.
       if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
@@ -113,7 +113,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
   }
 }
 
-// The script must treat the state as lost. An error would also fail the other requests of the call.
+// A call must treat this state as lost. With an error, its other requests would fail, too.
 TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
@@ -139,7 +139,8 @@ TEST_F(ScriptState, RefundDoesNotChangeTheStateOfAnotherAlgorithm) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-// Redis has lost the state. A refund of an earlier charge would subtract units of later charges.
+// Redis has lost the state. The refund of an earlier charge must change nothing, because it would subtract
+// units of later charges.
 TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
@@ -202,8 +203,8 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)
     ASSERT_FALSE(worker_.charge(bill).error);
 
-  // The log has room for half of the limit when half of the entries have expired. The script must find the
-  // last of these entries by binary search, and not read all entries.
+  // Half of the entries have expired, so the log has room for half of the limit. The script must find the
+  // last expired entry by binary search, and not read all entries.
   const auto looks = [&] {
     const auto said = server_.ask({"INFO", "commandstats"}).text;
     const auto at = said.find("cmdstat_lindex:calls=");

@@ -117,7 +117,8 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis stores no TAT that lies in the past. A limiter treats such a TAT like the present time.
+      // Redis stores no TAT (theoretical arrival time) that lies in the past. A limiter treats such a TAT
+      // like the present time.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }
@@ -156,7 +157,7 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;
     worker_.store.refund(line, departure);
-    // Redis answers this charge after it has made the refund.
+    // The reply to this charge shows that Redis has made the refund.
     const auto probe = worker_.charge({{key_number(0), &any}});
     const auto after = tat_of(limit::refund(limiter, cell_of(before), departure, cost));
     const auto drained = limit::drained_at(limiter, cell_of(after));

@@ -62,7 +62,7 @@ class SettleScript : public ::testing::Test {
       const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " expires too early";
-      // A refund in a log does not shorten the key's time to live.
+      // The check is left out for logs, because a refund in a log does not shorten the key's time to live.
       EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " expires too late";
       if (drained) scripts_.forget(limit::key_of(i));
     }
@@ -184,15 +184,15 @@ TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
   EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
 }
 
-// After a failover, Redis's clock may be behind the time of a reset. By that clock, every charge was made
-// before the reset.
+// After a failover, Redis's clock may be behind the time of a reset. Every charge then seems to be made
+// before the reset, so the reset must be ignored.
 TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// The rate of a rule changes, so the fraction of a microsecond in the state changes its unit. Spent units
-// must stay spent, rounded up to the next microsecond.
+// The rate of a rule changes. The state has a fraction of a microsecond, whose unit then changes, too. Spent
+// units must stay spent, rounded up to the next microsecond.
 class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {

@@ -1,6 +1,6 @@
 // Runs charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, but
-// the test puts Lua code before them. This code answers the command TIME. The code also stores the keys'
-// times to live instead of setting them, so that no key expires while the test's clock does not advance.
+// the test puts Lua code before them, which answers the command TIME. This code also stores the keys' times
+// to live instead of setting them, so that no key expires while the test's clock does not advance.
 #pragma once
 
 #include "redis/connection/command.hpp"
@@ -60,7 +60,7 @@ class TimedScripts {
     const auto name = key_name("w", key);
     connection_.ask({"DEL", name, "life:" + name, "since:" + name});
   }
-  // Deletes all keys in Redis. Then switches between the normal scripts and scripts that store only few
+  // Deletes all keys in Redis. Then switches between the normal scripts and a variant that keeps at most 2
   // entries in a string, so that tests often reach lists and sorted sets.
   void forget_all() {
     connection_.ask({"FLUSHDB"});

@@ -130,14 +130,14 @@ TEST_F(CachedRefusals, ApplyOnlyToRequestsWhoseRulesAreAllInTheCache) {
   EXPECT_TRUE(refuses(both));
   EXPECT_TRUE(refuses({{both[0]}}));
   EXPECT_FALSE(refuses({{both[1]}}));
-  // The cache has no state for the second charge, which might cause a longer wait.
+  // The cache has no state for the second charge, which might need a longer wait. So Redis must decide.
   EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));
   std::array<Outcome, 2> outcomes;
   ASSERT_TRUE(cache_.refuses(both, outcomes, ours()));
   EXPECT_TRUE(outcomes[1].allowed);
 }
 
-// The cache cannot know how many permits are held, because every request that ends releases its permits.
+// The cache cannot know how many permits are held, because every request releases its permits when it ends.
 TEST_F(CachedRefusals, AreNotUsedForConcurrencyLimits) {
   const limit::Limiter one = limit::Concurrency::make(1).value();
   const std::array held{Charge{other_, &one}};
@@ -218,7 +218,7 @@ TEST_F(CachedRefusals, ApplyOnlyToTheSameLimiter) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // the rule has another limiter now
 }
 
-// A lower cost may fit into a gap (free time slots) that was too small for the higher cost.
+// A lower cost may fit into a gap (free time slots of the bucket) that was too small for the higher cost.
 TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
@@ -235,7 +235,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// The next request may find the free time slots used up. So the answer says nothing about that request.
+// The next request may find these free time slots used up, so the answer says nothing about it.
 TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
@@ -324,15 +324,15 @@ TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// If weir treated a release like a refund, every request that ends would make the cached refusals of a group
-// of keys unusable.
+// A release is not a refund for the cache. If it were one, every request that ends would make the cached
+// refusals of a group of keys unusable.
 TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
-  // Must outlive the worker, because the worker releases permits of this limiter.
+  // Declared before the worker, which releases permits of this limiter when it is destroyed.
   const limit::Limiter many = limit::Concurrency::make(9).value();
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
-  // A key in the same group as the key of bill_: a refund of one key makes cached refusals of the whole group
-  // unusable.
+  // This key is in the same group as the key of bill_. A refund of one key makes cached refusals of the whole
+  // group unusable.
   const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};
   EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
@@ -341,8 +341,8 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
 }
 
-// weir may send a request to Redis before Redis has made a refund. The answer may then describe the state
-// before the refund.
+// weir sends a request to Redis before Redis has made a refund. The answer may then describe the state before
+// the refund.
 TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());

@@ -79,8 +79,8 @@ TEST_F(RedisFailure, CallToAnUnresponsiveRedisTimesOutAndItsLateReplyIsDiscarded
     EXPECT_LT(answer.took, 300ms);  // the timeout, plus time for a busy machine
   }
   server.thaw();
-  // Redis has made the three charges after their timeouts. If the next request got one of their replies, its
-  // `remaining` would be 8.
+  // Redis has made the three charges after their timeouts. The next request must not get one of their
+  // replies, in which `remaining` would be 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
     next = worker.charge(bill_);
@@ -93,7 +93,7 @@ TEST_F(RedisFailure, CallToAnUnresponsiveRedisTimesOutAndItsLateReplyIsDiscarded
   EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
 }
 
-// SCRIPT LOAD must be sent immediately, and must not wait for the next command.
+// SCRIPT LOAD must be sent immediately, without waiting for the next command.
 TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
@@ -197,8 +197,8 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// The test charge must use the same commands as real charges. Otherwise the test charge would succeed, and
-// five more charges would fail.
+// The test charge must use the same commands as real charges. Otherwise it would succeed, and five more
+// charges would fail before the store is down.
 TEST_F(RedisFailure, StoreStaysDownWhileChargesWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -220,14 +220,14 @@ TEST_F(RedisFailure, StoreStaysDownWhileChargesWouldFail) {
 TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
-  // Declared first, because it must outlive the worker.
+  // Declared before the worker, because this limiter must outlive the worker.
   const limit::Limiter place = limit::Concurrency::make(1).value();
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  // Requests that share a call with the denied request succeed in the end.
+  // Requests that share a call with the denied request succeed, because weir sends them again.
   for (std::uint64_t left = 8; left > 0; --left) {
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
@@ -248,7 +248,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// weir has no right to read a key. weir must not treat the key as absent, or as a key with a state of another
+// weir has no right to read a key. It must not treat the key as absent, or as a key with a state of another
 // kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;

@@ -230,7 +230,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 }
 
 // Destroys a worker without another iteration of its event loop. Nothing may leak, and no coroutine may be
-// resumed. AddressSanitizer checks both.
+// resumed; AddressSanitizer checks both.
 TEST_F(StoreTest, CanBeDestroyedWithoutAnotherLoopIteration) {
   bool went_on = false;
   {
