@@ -67,8 +67,8 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // The hold time is long, so that keys become hot even on a slow machine: a key is hot if there are many
-  // requests for it within a quarter of that time.
+  // Keys become hot if there are many requests for them within a quarter of the hold time. The hold time is
+  // long, so that this happens even on a slow machine.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();

@@ -217,7 +217,7 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
 }
 
 // A gap consists of free time slots between charged time slots. After the burst was reduced, a gap may be
-// farther ahead than the new burst allows. Such a gap must not be used.
+// farther ahead than the new burst allows. No charge may use that gap.
 TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
