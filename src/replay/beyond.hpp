@@ -15,8 +15,8 @@ namespace weir::replay {
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
 // Returns the names of the query parameters that the rule needs. A log has the values of these parameters,
-// except values that weir hid as secrets when it wrote the log. Each log line shows which values are hidden
-// (policy::hides_value).
+// except those that weir hid as secrets when it wrote the log (policy::hides_value). Each log line says which
+// values are hidden.
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Match& match);
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Rule& rule);
 

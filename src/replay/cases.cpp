@@ -20,8 +20,8 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Replaces the token of a request if weir did not verify the token. So the replay leaves out rules that need
-// claims of the token, as weir did.
+// Stands for the token of a request if weir did not verify the token. With this text instead of claims, the
+// replay leaves out rules that need claims of the token, as weir did.
 constexpr std::string_view kUnverified = "?";
 
 const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
@@ -46,8 +46,7 @@ void split_target(http::RequestHead& head, std::string_view rest) {
   const auto question = std::min(rest.find('?'), rest.size());
   const bool of_all =
       rest.empty() &&
-      head.method ==
-          "OPTIONS";  // without a path, the target of an OPTIONS request means "*" (RFC 9112 §3.2.4)
+      head.method == "OPTIONS";  // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);
@@ -71,8 +70,8 @@ Cases::Cases(const Candidate& candidate)
   }
 }
 
-// Finds rules that need a query parameter whose value the log hides. The replay uses the logged decisions of
-// these rules from this line on.
+// Finds the rules that need a query parameter whose value this line hides. From this line on, the replay uses
+// the logged decisions of these rules.
 void Cases::find_hidden() {
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
   const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
@@ -86,7 +85,7 @@ void Cases::find_hidden() {
   }
 }
 
-// Returns the rules that may match the line, without those whose logged decisions are used.
+// Returns the rules that may match the line. Leaves out the rules whose logged decisions are used.
 policy::RuleList Cases::find_rules() {
   const auto rules = finder_.find(candidate_.rules, request_, found_);
   if (told_.empty()) return rules;
@@ -106,7 +105,8 @@ void Cases::take_route_named(std::string_view name) {
     policy::take_route(routes, static_cast<std::size_t>(found - routes.begin()), request_);
 }
 
-// Takes the factors of rules with `adapt` from the line. A rule that is not in the line gets its whole limit.
+// Takes the factors of rules with `adapt` (which scales their limits) from the line. A rule that the line
+// does not mention gets its whole limit.
 void Cases::take_factors(const LogLine& line) {
   for (const auto& rule : candidate_.rules) {
     if (!rule.adapt) continue;
@@ -201,9 +201,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// Computes the bill of a logged request. For rules with their state in memory, the keys differ between runs,
-// because each process had its own state. For rules in Redis, the keys are the same in all runs, because all
-// processes share that state.
+// Computes the bill (all charges) of a logged request. A run is the life of one process. The keys of rules
+// with their state in memory differ between runs, because each process had its own state. The keys of rules
+// in Redis are the same in all runs, because all processes share that state.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto rules = find_rules();
@@ -220,7 +220,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// If the rule applied to the logged request, adds its charge with the logged key and cost to the bill.
+// If the line has a decision of the rule, adds its charge, with the logged key and cost, to the bill.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
@@ -265,8 +265,8 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
   }
 }
 
-// Stores the refusals that the log line states, so that the report also contains refusals by rules that no
-// longer exist.
+// Stores the refusals that the log line states. So the report also counts refusals by rules that no longer
+// exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
@@ -288,7 +288,7 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
   }
 }
 
-// Settles a charge according to the response's status and the sizes of the bodies, if the line has them.
+// If the line has the sizes of the bodies, settles a charge as the response's status and these sizes require.
 void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event event) {
   using Kind = policy::Settlement::Kind;
   const auto& settlement = *rule.settlement;
@@ -301,8 +301,8 @@ void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event 
   events.push_back(event);
 }
 
-// Adds the logged changes of each charge. If the line lacks the charge's rule, or has another version of the
-// rule, adds the changes that the end of the request would cause.
+// Adds the logged changes of each charge. The line may lack the charge's rule, or have another version of it.
+// In that case, adds the change that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

@@ -30,7 +30,7 @@ struct Case {
   std::uint8_t refusals = 0;
   bool admitted_then = false;
   bool unmet_now = false;  // true: the request lacks a value that a replayed rule needs
-  bool by_queue = false;   // true: the request took another request's place in a queue, so no limiter decided
+  bool by_queue = false;   // true: took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
 
@@ -57,11 +57,11 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  // true: the refund uses the charge's departure in the replay, not `what.departure` from the log
+  // true: cancels the charge's departure in the replay, not `what.departure` from the log
   bool departs_now = false;
 };
 
-// A key that was reset. The key has its name in the log, or its name under the replayed rules.
+// A key that was reset, by its name in the log or by its name under the replayed rules.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
@@ -75,9 +75,9 @@ class Cases {
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases of permits for requests that were refused according to the log but are admitted in the
-  // replay. The log cannot say when such a request would have ended. So each permit is released after the
-  // average duration of admitted requests.
+  // Adds releases of permits for requests that the log refused but the replay admits. The log cannot say when
+  // such a request would have ended. So its permit is released after the average duration of the requests
+  // that the log admitted.
   void add_guesses();
 
   // Returns the reset keys, with their names under the replayed rules. Must be called after all lines were
@@ -94,16 +94,16 @@ class Cases {
     // The first fact that the rule needs but the log lacks; empty if the log has all facts.
     std::string beyond;
     std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // Number of lines with a decision of a rule that has this name and the same conditions, key and cost.
+    // The number of lines that have a decision of a rule with this name, conditions, key and cost.
     std::uint64_t told = 0;
-    // Number of lines with a decision of a rule that has this name but other conditions, another key or
-    // another cost.
+    // The number of lines that have a decision of a rule with this name, but with other conditions, another
+    // key or another cost.
     std::uint64_t told_otherwise = 0;
     // Number of logged resets that the replay leaves out, because the rule has changed or limits concurrency.
     std::uint64_t reset_otherwise = 0;
   };
   std::vector<RuleFacts> facts;  // the index is the index of the replayed rule
-  // For each attribute: true if at least one line has the attribute. The order is api_key, user, org,
+  // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
   // service, device, tier and country.
   std::array<bool, 7> seen{};
   bool factors_told = false;   // true: some lines state a factor below kWholeFactor
@@ -135,7 +135,7 @@ class Cases {
   policy::Bill told_bill_;
   http::RequestHead head_;
   policy::Request request_;
-  limit::Factors factors_;  // the factors in the current line, by index of the rules that the replay tries
+  limit::Factors factors_;  // the factors in the current line, by the index of the replayed rule
   std::string path_, host_;
   base::Duration admitted_for_{};  // the sum of the durations of all requests that the log admitted
   std::uint64_t admitted_ = 0;

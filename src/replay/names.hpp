@@ -23,8 +23,8 @@ struct ClientName {
 
 class Names {
  public:
-  // Returns the number of a rule. The rules that the replay tries have the first numbers, in order. After
-  // kMostRules names, all further names share the last number.
+  // Returns the number of a rule. The replayed rules have the lowest numbers, in their order. After
+  // kMostRules names, all further names share the highest number.
   NameId rule(std::string_view name) {
     for (std::size_t i = 0; i < rules.size(); ++i)
       if (rules[i] == name) return static_cast<NameId>(i);
@@ -33,7 +33,8 @@ class Names {
     return static_cast<NameId>(rules.size() - 1);
   }
 
-  // Returns the number of a client. For a new client, calls `make`, which must return the client's name.
+  // Returns the number of a client. For a client without a number, calls `make`, which must return the
+  // client's name.
   template <class Make>
   ClientId client(const base::Digest128& key, Make make) {
     const auto [found, fresh] = ids_.try_emplace(key, static_cast<ClientId>(clients.size()));

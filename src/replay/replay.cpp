@@ -115,7 +115,7 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  // For each run (the life of one key table): true if the log has the first line about the table.
+  // For each run (the life of one key table): true if the log has the run's first line about its table.
   std::map<std::uint64_t, bool> runs;
 };
 

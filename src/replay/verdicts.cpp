@@ -100,7 +100,7 @@ class Comparison {
 
   void note(std::string text) { report_.notes.push_back(std::move(text)); }
 
-  // Adds notes about each rule: which facts the log lacks, and what the replay does not show.
+  // Adds notes about each rule to the report: which facts the log lacks, and what the replay does not show.
   void note_rules() {
     for (const auto& rule : candidate_.rules) {
       const auto& facts = all_.facts[rule.index];

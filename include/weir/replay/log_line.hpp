@@ -24,8 +24,8 @@ enum class Verdict : std::uint8_t {
   Closed,  // refused: the store (Redis) of a rule did not answer
 };
 
-// The decision of one rule in a log line. observe::AppliedRule describes the members. `asks`: a digest of
-// what the rule reads (policy::Rule::asks).
+// The decision of one rule in a log line. Members as in observe::AppliedRule. `asks`: a digest of what the
+// rule reads of a request (policy::Rule::asks).
 struct LoggedRule {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -50,11 +50,11 @@ struct Reset {
 };
 
 struct LogLine {
-  // True: only `reset` is set. False: all members except `reset` are set.
+  // True: the line is about a reset, and only `reset` is set. False: all other members are set.
   bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // true: this is the log's first line about the key table of this run
+  bool first = false;       // true: the log's first line about the key table of this run
   base::TimePoint start{};  // by weir's own clock, like all instants in this struct
   base::TimePoint asked{};
   base::Duration total{};
@@ -77,7 +77,7 @@ struct LogLine {
 enum class Unusable : std::uint8_t {
   NoJson,    // not a complete JSON object: truncated, or not written by weir
   NoReplay,  // has no field "replay"
-  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or client disconnected
+  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or client gone
   Closed,    // refused because a rule's store (Redis) did not answer, so no rule decided
   Cut,       // a text or the list of amendments is truncated, because it did not fit in the line
   Lost,      // decided by the old process during an upgrade, so the new process lacks its charges
@@ -102,7 +102,7 @@ class LogLineReader {
   LogLineReader(const LogLineReader&) = delete;
   LogLineReader& operator=(const LogLineReader&) = delete;
 
-  // Parses a line. Returns null and sets `why` if the line is unusable. Views in the result are valid until
+  // Parses a line. If the line is unusable, returns null and sets `why`. Views in the result are valid until
   // the next call.
   [[nodiscard]] const LogLine* read(std::string_view text, Unusable& why);
 

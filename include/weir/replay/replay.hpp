@@ -58,7 +58,7 @@ struct RuleReport {
   // Refusals according to the log. All counts of refusals in this struct include refusals by a shadow rule.
   std::uint64_t refused_then = 0;
   std::uint64_t refused_now = 0;
-  std::uint64_t shadow_then = 0;       // those of refused_then that a shadow rule made, without effect
+  std::uint64_t shadow_then = 0;       // the part of refused_then that a shadow rule made, without effect
   std::uint64_t otherwise = 0;         // requests that the replay decides differently than the log
   Changes newly;                       // requests whose verdict changed because of this rule
   std::vector<ClientChanges> clients;  // the clients with the most changes, in descending order
@@ -74,7 +74,7 @@ struct Report {
   std::uint64_t admitted_now = 0, refused_now = 0;
   Changes newly;
   std::vector<RuleReport> rules;
-  // Sentences that say how far the result can be trusted, for example because the log lacks facts.
+  // Sentences about how far the result can be trusted. Example: the log lacks facts that a rule needs.
   std::vector<std::string> notes;
 };
 

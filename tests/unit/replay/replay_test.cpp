@@ -80,7 +80,7 @@ class ReplayTest : public testing::Test {
     text.pop_back();
     return text;
   }
-  // Returns the log line for a reset of two keys of a rule: {7, 7} and `key`.
+  // Returns the log line about a reset of two keys of a rule: {7, 7} and `key`.
   static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
     const observe::ForgottenKey keys[] = {{{7, 7}, limit::timestamp_at(at)},
                                           {key, limit::timestamp_at(at) + 1}};
@@ -281,8 +281,8 @@ TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // The first request has the earlier time but the later timestamp, so the replay charges the second request
-  // first. The report begins at the earlier time.
+  // The request that is first in the log has the earlier time but the later timestamp, so the replay must
+  // charge it second. The report begins at the earlier time.
   const auto report = replay(
       {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
       {rule_of("all", bucket("1/h", 1), {})});
@@ -343,11 +343,11 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
-  // The log contains nothing about this rule, so the replay settles its charges by the logged status.
+  // The log has no decision of this rule, so the replay settles its charges by the logged status.
   EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
                 .newly.refused,
             1U);
-  // From here on, the log contains the rule and its settlement.
+  // From here on, the log has the rule's decisions and its settlement.
   recorded_ = {rule};
   const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};
