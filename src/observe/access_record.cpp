@@ -118,7 +118,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Writes the fields about the client. These fields are not among the default fields.
+// Writes the fields about the client, which are not among the default fields.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);
@@ -129,8 +129,8 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Country, record.country);
 }
 
-// Returns an upper bound for the length of the record's line. Assumes that each octet of the record's texts
-// needs an escape.
+// Returns an upper bound for the length of the record's line, as if each octet of the record's texts needed
+// an escape.
 std::size_t most(const AccessRecord& record) noexcept {
   constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;

@@ -12,7 +12,8 @@ ClientSurges::Client* ClientSurges::find(const base::Digest128& client) noexcept
 }
 
 // Returns an entry for a new client. If the table is full, the new client replaces the client with the fewest
-// refusals among those without a surge. Returns null if every client in the table has a surge.
+// refusals among those whose surge does not fire. Returns null if the surges of all clients in the table
+// fire.
 ClientSurges::Client* ClientSurges::take_place() {
   const auto weight = [](const Client& client) {
     return client.inherited + client.surge.seen() + client.fresh;
@@ -39,7 +40,7 @@ void ClientSurges::add(const base::Digest128& client, std::string_view text, std
     known = take_place();
     if (known == nullptr) return;
     known->name = {client, std::string(text)};
-    (void)known->surge.note(0, looked_);  // the surge counts the refusals that come after this call
+    (void)known->surge.note(0, looked_);  // the surge counts only the refusals after this call
   }
   known->total += refusals;
   known->fresh += refusals;

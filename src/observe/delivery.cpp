@@ -34,8 +34,8 @@ Delivery::End Delivery::sent() noexcept {
   return End::Sent;
 }
 
-// Chooses a random pause up to the maximum (full jitter), so that many weir processes do not retry at the
-// same time.
+// Ends an attempt that failed. The next one follows after a random pause, from zero up to a maximum (full
+// jitter), so that many weir processes do not retry at the same time.
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;
   if (std::exchange(replaced_, false)) return End::Again;

@@ -27,7 +27,7 @@ bool RefusedClients::watches(std::span<const limit::RuleIndex> rules) {
                     [](limit::RuleIndex rule, const OfRule& watched) { return rule == watched.rule; });
 }
 
-// Makes the new list before the lock is taken, so that the worker never waits for an allocation.
+// Allocates the new list before it takes the lock, so that the worker never waits for an allocation.
 void RefusedClients::watch(std::span<const limit::RuleIndex> rules) {
   if (watches(rules)) return;
   std::vector<OfRule> next;

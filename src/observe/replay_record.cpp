@@ -49,8 +49,8 @@ std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexc
   return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }
 
-// Writes a number so that a reader gets exactly the same number. Writes very small numbers as 0, because they
-// need more digits than the bounds of a line allow.
+// Writes a number with so many digits that a reader gets exactly the same number. Writes very small numbers
+// as 0, because they need more digits than a line has room for.
 void write_number(TextWriter& out, std::string_view name, double value) {
   constexpr double kLeast = 1e-9;
   std::array<char, 32> text;

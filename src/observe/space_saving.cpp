@@ -8,8 +8,8 @@ namespace weir::observe {
 
 namespace {
 
-// Returns the size of the index. The index is so sparse that most searches read only one entry. Reading a
-// second entry would cost a mispredicted branch.
+// Returns the size of the index for this many counters. The index is so sparse that most searches read only
+// one entry. Reading a second one would cost a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -58,9 +58,9 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   return counter;
 }
 
-// Returns a counter with the smallest count. `smallest_` holds candidates: the counters that had the smallest
-// count at the last full search. Counts only grow, so a candidate whose count is unchanged still has the
-// smallest.
+// Returns a counter with the smallest count. `smallest_` has the candidates: the counters that had the
+// smallest count at the last full search. Counts only grow, so a candidate with that count still has the
+// smallest one.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -86,8 +86,8 @@ void SpaceSaving::enter(Index index) noexcept {
   index_[at] = index;
 }
 
-// Removes a counter from the index. Moves later entries up, so that no search for a later entry ends too
-// early (Knuth, volume 3, §6.4, algorithm R).
+// Removes a counter from the index, a hash table. Moves later entries up, so that no search for them ends too
+// early at the free place (Knuth, volume 3, §6.4, algorithm R).
 void SpaceSaving::remove(Index index) noexcept {
   auto hole = counters_[index].client.lo & mask_;
   while (index_[hole] != index) hole = (hole + 1) & mask_;
@@ -106,8 +106,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// A client that has a counter in only one summary may have had costs in the other summary, too. These costs
-// are at most the smallest count of the other summary.
+// A client may have a counter in only one of the two summaries, but may have had costs in the other one, too.
+// These costs are at most the smallest count of that other summary.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

@@ -16,7 +16,8 @@ namespace {
 
 using protozero::pbf_writer;
 
-// The numbers of the fields in the messages of OTLP, as kMessageField.
+// The numbers of the fields in OTLP messages: kMessageField is the number of the field `field` of the message
+// `message`.
 using Tag = protozero::pbf_tag_type;
 constexpr Tag kRequestResourceSpans = 1;
 constexpr Tag kResourceSpansResource = 1, kResourceSpansScopeSpans = 2;
@@ -86,7 +87,8 @@ void add_wait(pbf_writer& span, std::string_view key, base::Duration wait) {
   if (wait.count() > 0) add_number(span, key, wait.count());
 }
 
-// Returns the method if it is a usual one, because tools group spans by name. Clients can send any token.
+// Returns the method if it is a usual one, otherwise "HTTP". Tools group spans by name, and clients can send
+// any token.
 std::string_view usual_method(std::string_view method) {
   constexpr std::string_view kUsual[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                          "CONNECT", "OPTIONS", "TRACE", "PATCH"};
@@ -154,7 +156,7 @@ void append_span(std::string& text, const Span& span) {
   out.add_fixed64(kSpanEndTime, nanoseconds(record.start + record.total));
   add_http(out, span);
   add_decision(out, span);
-  // A client that left also ends its request without a status, but that is no error of weir or of the server.
+  // Only a status of 500 or more is an error. A request without a status is none: its client has left.
   if (record.status >= 500) pbf_writer(out, kSpanStatus).add_enum(kStatusCode, kErrorStatus);
 }
 

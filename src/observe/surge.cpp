@@ -4,9 +4,9 @@
 
 namespace weir::observe {
 
-// Returns how long events must stay below the bound before a surge ends. This is `lasting` or the bound's
-// period, whichever is longer. If a surge ended sooner, a new one would often follow. A period above kMost
-// counts as kMost, so that an alert on a daily limit does not wait a day.
+// Returns how long events must stay below the bound before a surge ends: `lasting` or the bound's period,
+// whichever is longer. If a surge ended sooner, a new one would often follow. A period above kMost counts as
+// kMost, so that an alert on a daily limit does not wait a day.
 base::Duration Surge::calm() const noexcept {
   constexpr base::Duration kMost{60'000'000};
   return std::max(settings_.lasting, std::min(settings_.above.period, kMost));

@@ -23,7 +23,7 @@ void TopClients::turn(std::unique_ptr<Generations>& generations, base::TimePoint
 }
 
 void TopClients::read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const {
-  // The copy is allocated before the lock is taken, so that the worker never waits for an allocation.
+  // Allocates the copy before it takes the lock, so that the worker never waits for an allocation.
   Generations copy(capacity_);
   {
     const std::lock_guard lock(mutex_);

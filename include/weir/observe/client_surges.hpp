@@ -1,11 +1,12 @@
 // Detects clients that a rule refuses more often than an alert allows: a Surge for each client. Plain values,
 // with the time as an argument.
 //
-// Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If all places are taken, a
-// new client replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp). It inherits
-// that client's number of refusals, which only decides which client is replaced next. A firing client is
-// never replaced. So the number of refusals of a watched client is never too high. It is too low if the
-// client was replaced and came again, or if it came when all watched clients were firing.
+// Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If kWatched clients are
+// watched, a new client replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp).
+// The new client inherits that number of refusals, which only decides which client is replaced next. A client
+// whose surge fires is never replaced. So the number of refusals of a watched client is never too high. The
+// number is too low if the client was replaced and came again, or if it came when all watched clients were
+// firing.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -44,7 +45,7 @@ class ClientSurges {
     Client client;
     Surge::Change change;
   };
-  // Numbers of clients that the alert had no room for.
+  // How many clients were not watched or not reported, because there was no room.
   struct Dropped {
     std::uint64_t replaced = 0;  // clients that were replaced, or that came when no client could be replaced
     std::uint64_t unreported = 0;  // surges that began when look() had no place to report them
@@ -54,17 +55,17 @@ class ClientSurges {
 
   // Adds `refusals` refusals of a client. `text`: see NamedClient::text.
   void add(const base::Digest128& client, std::string_view text, std::uint64_t refusals);
-  // Returns the surges that have begun, continue or ended. Reports at most `places` beginnings. If there is
-  // no place for a beginning, a later call reports it if the surge still fires. Must be called once a second.
-  // REQUIRES: `now` does not decrease.
+  // Returns the surges that have begun, continue or ended. Reports at most `places` beginnings. A later call
+  // reports the other beginnings, if these surges still fire. Must be called once a second. REQUIRES: `now`
+  // does not decrease.
   [[nodiscard]] std::vector<Event> look(base::TimePoint now, std::size_t places);
 
-  // Continues the surge of a client that the previous process has reported; see Surge::go_on().
+  // Continues a surge that the previous process has reported for a client; see Surge::go_on().
   void go_on(const NamedClient& client, base::TimePoint since, std::uint64_t seen, base::TimePoint now);
 
   // Returns the watched clients, in any order.
   [[nodiscard]] const std::vector<Client>& clients() const noexcept { return clients_; }
-  // Returns the numbers of dropped clients since the last call.
+  // Returns how many clients were dropped since the last call.
   [[nodiscard]] Dropped take_dropped() noexcept;
 
  private:

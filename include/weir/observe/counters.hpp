@@ -54,9 +54,10 @@ class alignas(64) Counters {
   }
   static constexpr std::size_t kStatusSlots = RouteTallies::kStatusSlots;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
-  // Adds a route's counts to `sums`, which has an element for each status. For metrics pages.
+  // Adds a route's counts of ended requests to `sums`, which has an element for each status. For metrics
+  // pages.
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
-  // Returns the status whose sum is at `slot`. REQUIRES: slot < kStatusSlots.
+  // Returns the status that is counted in `slot` of a StatusSums. REQUIRES: slot < kStatusSlots.
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
@@ -86,7 +87,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& bandwidth_waited(limit::RuleIndex rule) const noexcept {
     return rules_[rule].bandwidth_waited;
   }
-  // Returns the counter of refusals by the rule's deny cache, for which Redis was not asked.
+  // Returns the counter of refusals by the rule for which Redis was not asked, because the deny cache knew
+  // them.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -135,7 +137,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
-  // Counts requests that waited for the key of their token, when their wait ended.
+  // Returns the counter of requests whose wait for the key of their token ended in this way.
   [[nodiscard]] Tally& token_key_waits(TokenKeyWaited outcome) noexcept {
     return token_key_waits_[static_cast<std::size_t>(outcome)];
   }
@@ -154,11 +156,11 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Returns the counter of answers that weir went on reading from servers after the client had disconnected.
-  // `whole`: true for complete answers, false for the others.
+  // Returns the counter of answers that weir read on from servers after the client had disconnected. `whole`:
+  // true for complete answers, false for the others.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // The thread that reloads calls these functions, before the worker gets the new labels. make_room() adds
+  // The thread that reloads calls these functions before the worker gets the new labels. make_room() adds
   // counters for new labels. The other functions clear the counters of a label for reuse. REQUIRES: `shape`
   // has at most kMostRoutes, limit::kMaxRules and kMostUpstreams; the worker no longer uses a label that is
   // cleared.
@@ -182,7 +184,7 @@ class alignas(64) Counters {
   Tally bytes_in;      // bytes from clients after TLS decryption, including heads
   Tally bytes_out;     // bytes to clients before TLS encryption, including heads
   Gauge queue_depth;   // requests that are waiting now for their departure
-  // connections that were closed at once, because their address had the maximum number of connections
+  // connections that were closed at once, because their address already had the maximum number of connections
   Tally connections_crowded;
   Tally accept_failures;                        // accept() failed: out of descriptors or memory
   std::array<Tally, policy::kPriorities> shed;  // requests that got a 503 because of load, by priority
@@ -200,7 +202,7 @@ class alignas(64) Counters {
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
-  // The refused clients of those rules for which an alert watches single clients.
+  // The refused clients of each rule for which an alert watches single clients.
   const std::unique_ptr<RefusedClients> refused_clients = std::make_unique<RefusedClients>();
   // For requests that weir sent to no server (refusals, errors, and answers of routes with `respond`): the
   // time from the end of the head to the end of the request.

@@ -1,6 +1,6 @@
-// Decides when a message is sent, and when the message is sent again after a failure. Attempts follow each
-// other with backoff and jitter, and a token bucket limits their rate. Plain values; time and randomness are
-// arguments.
+// Decides when a message is sent, and when it is sent again after a failure. The pauses between attempts grow
+// and are random (backoff and jitter), and a token bucket limits the rate of attempts. Plain values; time and
+// randomness are arguments.
 //
 // A Delivery has at most one message. A newer message replaces the undelivered one. So if an alert began and
 // ended while its receiver was unreachable, the receiver gets only the message about the end. A message is
@@ -38,12 +38,12 @@ class Delivery {
   enum class End : std::uint8_t {
     Sent,
     Again,  // the message, or a newer one, will be sent
-    // The message will not be sent again. Either another attempt would also fail, or the message is overdue
+    // The message will not be sent again. Either further attempts would fail, too, or the message is overdue
     // and give_up_what_is_overdue() was called.
     GivenUp
   };
-  // One of these must be called when the running attempt ends. `hopeless`: another attempt would also fail.
-  // `random`: any 64 random bits.
+  // One of these must be called when the running attempt ends. `hopeless`: true if further attempts would
+  // fail, too. `random`: any 64 random bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 

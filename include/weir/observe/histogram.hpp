@@ -45,8 +45,8 @@ class Histogram {
   void clear() noexcept;
 
  private:
-  // kFirst[w] is the number of bounds below the smallest value of `w` bits. At most two bounds lie among the
-  // values of the same number of bits.
+  // For each number of bits w: kFirst[w] is the number of bounds below the smallest value of w bits. At most
+  // two bounds are values with the same number of bits.
   static constexpr auto kFirst = [] {
     std::array<std::uint8_t, 28> first{};
     for (std::size_t width = 1; width < first.size(); ++width)
@@ -55,7 +55,7 @@ class Histogram {
     return first;
   }();
 
-  // Returns the number of bounds below the value.
+  // Returns the index of the value's bucket: the number of bounds below the value.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::size_t below = kFirst[static_cast<std::size_t>(std::bit_width(clamped))];

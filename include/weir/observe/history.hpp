@@ -1,4 +1,4 @@
-// Stores by how much each of several totals has grown in each time step of the last minutes. Uses constant
+// For each of several totals: by how much it has grown in each time step of the last minutes. Uses constant
 // memory. Plain values. The owner must call note() at the end of each step.
 #pragma once
 
@@ -20,8 +20,8 @@ class History {
   // one total for each series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Replaces the series. `from` has the old index of each new series. nullopt means that the series did not
-  // exist before. The growth of a new series is zero until the next note(), which stores its first total.
+  // Replaces the series. `from` has the old index of each new series; nullopt for a series that did not exist
+  // before. The growth of such a series is zero until the next note(), which stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }

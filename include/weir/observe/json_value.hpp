@@ -1,5 +1,5 @@
-// Writes JSON values as text. weir uses these functions for all JSON values, because Boost.JSON writes every
-// fraction in scientific notation: 28800.0 as 2.88E4.
+// Writes JSON values as text. Boost.JSON writes every fraction in scientific notation (28800.0 as 2.88E4), so
+// weir uses these functions for all JSON values.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ enum class RuleOutcome : std::uint8_t {
   Delayed,  // admitted, with a later departure
   Refused,
   ShadowRefused,  // the rule is in shadow mode; if enforced, it would have refused the request
-  Overflow,       // charged to the overflow cell that keys without a slot in the key table share
+  Overflow,       // charged to a state (overflow cell) that all keys without a slot in the table share
   StoreFailed,    // the rule's store (Redis) did not answer, so on_store_failure decided
 };
 inline constexpr std::size_t kRuleOutcomes = 6;
@@ -101,7 +101,7 @@ inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
     "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
-// The state of a connection that weir closed so that other clients can connect.
+// The state of a connection that weir closed to make room for other clients.
 enum class Evicted : std::uint8_t {
   Idle,   // the connection was waiting for a request, or for the end of a refused request
   Begun,  // the TLS handshake, PROXY header or request head has begun and is incomplete

@@ -1,4 +1,4 @@
-// Counts how often each client of a rule is refused, as one worker sees it, for alerts that watch single
+// Counts how often each client of a rule is refused, as one worker sees it. For alerts that watch single
 // clients. Counts only the rules that watch() names, so other rules cost nothing.
 //
 // A rule has a Space-Saving summary (space_saving.hpp) of kCounters counters. The control thread takes the
@@ -28,11 +28,11 @@ class RefusedClients {
   RefusedClients(const RefusedClients&) = delete;
   RefusedClients& operator=(const RefusedClients&) = delete;
 
-  // Returns true if watch() has named a rule. Thread-safe.
+  // Returns true if watch() has named at least one rule. Thread-safe.
   [[nodiscard]] bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
 
-  // Counts a refusal of a rule's client, if the rule is watched. For the worker. `key`: the client's name in
-  // logs and on admin pages.
+  // Counts a refusal of a client by the rule, if the rule is watched. Must be called by the worker. `key`:
+  // the client's name in logs and on admin pages.
   void add(const policy::Rule& rule, const limit::Key& key, const policy::Request& request);
 
   // Counts the rules with these labels (Rule::index) from now on, and no others. Rules that were counted

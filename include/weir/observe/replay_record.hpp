@@ -57,7 +57,7 @@ struct AppliedRule {
   const policy::Rule* rule = nullptr;
   limit::Key key;
   limit::Cost cost = 1;
-  // A word from kRuleOutcomeNames, or "won" if the request took the queue place of another request.
+  // A word from kRuleOutcomeNames. Or "won": the request took the queue place of another request.
   std::string_view says;
   std::uint16_t variant = 0;  // number of the variant whose limiter decided (policy::AppliedLimiter::variant)
   bool elastic = false;
@@ -82,8 +82,8 @@ struct ReplayRecord {
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // the rules to which RuleIndexes in `amendments` refer
   bool cut = false;  // true: some amendments are missing, because they did not fit in the line
-  // Set during an upgrade: when the handover of limits to the new process began. The new process does not
-  // know changes that this process makes to limits in memory at or after this instant.
+  // When the handover of limits to the new process began, during an upgrade. The new process does not know
+  // changes that this process makes to limits in memory at or after this instant.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // true: some evaluated rule keeps its state in this process's memory
   bool first = false;     // true: this is the first record about the table, which began empty
@@ -92,7 +92,8 @@ struct ReplayRecord {
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.
 struct ForgottenKey {
   limit::Key key;
-  // The timestamp of the reset. For a key that is not in the key table: the lowest timestamp of that instant.
+  // The timestamp of the reset. If the key is not in the key table: the lowest timestamp of the instant of
+  // the reset.
   limit::HybridTimestamp timestamp = 0;
 };
 struct ResetRecord {
@@ -104,8 +105,8 @@ struct ResetRecord {
   std::span<const ForgottenKey> keys;
 };
 
-// Returns the number that identifies a table in logs. `table` is the secret key that names the table's
-// clients (policy::NamingKeys).
+// Returns the number (ReplayRecord::run) that identifies a key table in logs. `table`: the secret key that
+// names the table's clients (policy::NamingKeys).
 [[nodiscard]] std::uint64_t run_of(const base::SipKey& table) noexcept;
 
 // Returns an upper bound of the record's size, in octets.

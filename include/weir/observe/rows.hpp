@@ -6,8 +6,8 @@
 
 namespace weir::observe {
 
-// Rows never move, so readers need no lock. Only one thread may add rows. It must tell another thread the
-// index of a row before that thread uses the row.
+// Rows never move, so readers need no lock. Only one thread may add rows. Another thread may use a row once
+// that thread has told it the row's index.
 template <class Row, std::size_t kMost>
 class Rows {
  public:

@@ -67,7 +67,7 @@ class SpaceSaving {
     counter.limiter_id = limiter_id;
   }
 
-  // Adds the counts of another summary to this summary. Allocates memory.
+  // Adds the counts of another summary to this one. Allocates memory.
   void merge(const SpaceSaving& other);
   void clear() noexcept;
 
@@ -101,8 +101,8 @@ class SpaceSaving {
   // a hash table with open addressing; each entry is the index of a counter, or kNowhere
   std::vector<Index> index_;
   std::vector<Counter> counters_;  // at most capacity_ counters
-  // The counters that had the smallest count when they were collected. Some of these counters may have a
-  // higher count now.
+  // The counters that had the smallest count when they were collected. Some of them may have a higher count
+  // now.
   std::vector<Index> smallest_;
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;

@@ -13,7 +13,7 @@
 
 namespace weir::observe {
 
-// The limit that a client sees, of the rule that decided.
+// The limit of the rule that decided, as the client sees it.
 struct ShownLimit {
   std::uint64_t limit = 0;
   std::uint64_t remaining = 0;

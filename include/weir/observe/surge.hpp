@@ -33,8 +33,9 @@ class Surge {
   // decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Copies the state of the Surge of a previous process, but not its events. The count of events starts from
-  // zero, so a firing surge ends after calm(), unless events stay too frequent.
+  // Continues the Surge of a previous process, whose state the arguments describe. Events of that process are
+  // not known here, so the count of events starts from zero. A firing surge thus ends after calm(), unless
+  // events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
@@ -60,12 +61,12 @@ class Surge {
   Settings settings_;
   std::optional<std::uint64_t> total_;  // the last total that note() received
   std::uint64_t grown_ = 0;             // number of events since the first call
-  // The totals at earlier times, at most kMarks + 1. The first one is at least one period old, except at the
-  // start.
+  // The totals at earlier times, at most kMarks + 1. The first total is at least one period old, except at
+  // the start.
   std::deque<Mark> marks_;
   std::uint64_t seen_ = 0;
-  // While the surge does not fire: since when events are too frequent. While it fires: since when events are
-  // no longer too frequent.
+  // Since when the surge is about to change. While it does not fire: since when events are too frequent.
+  // While it fires: since when they are no longer too frequent.
   std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};

@@ -1,8 +1,8 @@
 // Numbers that one thread writes and any thread may read at any time.
 //
-// A single writer needs no read-modify-write instruction. A relaxed load and a relaxed store are plain moves,
-// so counting is as cheap as an increment. A reader never sees a half-written number, but several numbers may
-// be from different instants.
+// With a single writer, counting needs no read-modify-write instruction. A relaxed load and a relaxed store
+// are plain moves, so counting is as cheap as an increment. A reader never sees a half-written number, but
+// several numbers may be from different instants.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ class TopClients {
 
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
-  // Adds all costs of one request, under one lock. For the worker.
+  // Adds all costs of one request, under one lock. Used by the worker.
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
@@ -62,8 +62,8 @@ class TopClients {
     std::lock_guard<std::mutex> lock_;
   };
 
-  // Adds this worker's summaries of a rule to `all`. `rule` is the rule's label (Rule::index). Adds nothing
-  // if no request in the last two generations was charged to the rule. Thread-safe.
+  // Adds this worker's summaries of a rule to `all`. `rule`: the rule's label (Rule::index). Adds nothing if
+  // no request in the last two generations was charged to the rule. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
   // Clears the summaries of a label, because another rule uses the label from now on. Thread-safe.
   void forget(limit::RuleIndex label);

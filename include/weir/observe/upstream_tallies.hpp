@@ -16,14 +16,14 @@ struct UpstreamTallies {
   Tally retries;    // requests that were sent again
   Gauge waiting;    // requests that are waiting now, because all servers have their maximum of requests
   Tally queued;     // requests that have waited because all servers had their maximum of requests
-  Tally crowded;    // requests that were refused because all servers had their maximum of requests
+  Tally crowded;    // requests refused because all servers had their maximum of requests
   Tally denied;     // requests that were not sent again, because the retry budget was used up
   // For rules with `adapt` (limit::Answers): all attempts that were answered or failed, and the failed ones.
   Tally attempts, attempts_failed;
   // The time of each attempt from the sent request to the head of the answer, or until weir gave up waiting.
   Histogram seconds;
   Gauge in_flight;  // requests that weir is forwarding, also those that wait for a server, and tunnels
-  Tally paused;     // requests that weir answered itself, because the upstream had asked for a pause
+  Tally paused;     // requests that weir answered, because the upstream had asked for a pause
 };
 
 }  // namespace weir::observe

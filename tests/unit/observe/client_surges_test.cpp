@@ -31,7 +31,7 @@ class ClientSurgesTest : public ::testing::Test {
                      std::to_string(client.surge.seen()));
     return told;
   }
-  // Looks once a second until something happens.
+  // Looks once a second until `second`, and expects no change before. Returns the changes at `second`.
   std::vector<std::string> look_until(std::int64_t second) {
     while (now_ + 1 < second) EXPECT_THAT(look(), IsEmpty()) << now_;
     return look();
@@ -59,7 +59,7 @@ TEST_F(ClientSurgesTest, AddsTheCountsOfSeveralWorkers) {
   EXPECT_THAT(look(), ElementsAre("client 1 began at 4"));
 }
 
-TEST_F(ClientSurgesTest, ClientThatFiresAgainIsReportedAgain) {
+TEST_F(ClientSurgesTest, SecondSurgeOfAClientIsReported) {
   refuse(1, 4);
   EXPECT_THAT(look(), ElementsAre("client 1 began at 4"));
   EXPECT_THAT(look_until(3), ElementsAre("client 1 ended at 0"));
@@ -116,8 +116,8 @@ TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 3 : 4);
-  refuse(1'000, 1);  // inherits the 3 of client 7
-  refuse(1'001, 1);  // replaces client 1, because all have 4
+  refuse(1'000, 1);  // inherits the count 3 of client 7
+  refuse(1'001, 1);  // replaces client 1, because all clients have the count 4
   std::vector<std::string> watched;
   for (const auto& client : surges_.clients()) watched.push_back(client.name.text);
   EXPECT_THAT(watched, Contains("client 1000"));
@@ -125,7 +125,7 @@ TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
   EXPECT_THAT(watched, Not(Contains("client 1")));
 }
 
-// A flood of newcomers must not hide the client that the rule refuses most.
+// A flood of new clients must not hide the client that the rule refuses most.
 TEST_F(ClientSurgesTest, FrequentClientIsReportedDuringAFloodOfNewcomers) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   std::uint64_t newcomer = 1'000;
@@ -140,7 +140,7 @@ TEST_F(ClientSurgesTest, FrequentClientIsReportedDuringAFloodOfNewcomers) {
   EXPECT_LE(surges_.clients().size(), ClientSurges::kWatched);
 }
 
-TEST_F(ClientSurgesTest, FiringClientsAreNotReplaced) {
+TEST_F(ClientSurgesTest, NewClientDoesNotReplaceAClientWhoseSurgeFires) {
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client) refuse(client, 4);
   EXPECT_EQ(look(1'000).size(), ClientSurges::kWatched);
   refuse(1'000, 50);

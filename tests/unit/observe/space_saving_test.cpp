@@ -30,7 +30,7 @@ struct Truth {
     total += cost;
   }
   // Adds requests that are distributed as among real clients: client n sends about 1/n as many requests as
-  // the first client.
+  // client 1.
   void feed_many(SpaceSaving& summary, std::mt19937_64& chance, int count) {
     std::uniform_real_distribution<double> part(0, 8);
     std::uniform_int_distribution<std::uint64_t> cost(1, 20);

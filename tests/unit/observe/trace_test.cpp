@@ -58,7 +58,7 @@ TEST(JoinTrace, InvalidParentBeginsATrace) {
   }
 }
 
-TEST(JoinTrace, ShareDecidesWithoutAParent) {
+TEST(JoinTrace, ConfiguredShareOfRequestsWithoutAParentIsSampled) {
   constexpr std::uint32_t kLargest = 0xffff'ffff;
   EXPECT_FALSE(samples(0, 0));
   EXPECT_TRUE(samples(1, 0));
