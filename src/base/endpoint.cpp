@@ -70,8 +70,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return Error{"\"" + std::string(text) + "\" is not an address: " + why};
   };
   Endpoint endpoint;
-  // Accepts absolute paths only. The meaning of a relative path would depend on the directory in which weir
-  // starts.
+  // Accepts absolute paths only, because the meaning of a relative path would depend on the directory in
+  // which weir starts.
   if (text.starts_with(kUnix) && text.substr(kUnix.size()).starts_with('/')) {
     endpoint.unix_path = text.substr(kUnix.size());
     if (endpoint.unix_path.size() > kMaxUnixPath) return wrong(fault_of_shape(text));
@@ -94,7 +94,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   if (is_false_ipv4(host))
     return wrong("a host that ends in a number must be an IPv4 address, but \"" + std::string(host) +
                  "\" is not; write four numbers from 0 to 255, or a name");
-  // Equal IPv6 addresses get the same text, however the configuration spells them.
+  // Writes an IPv6 address in one form, so that equal addresses get the same text, however the configuration
+  // spells them.
   const auto address = IpAddress::parse(host);
   endpoint.host = address && !address->is_v4() ? address->to_string() : std::string(host);
   return endpoint;

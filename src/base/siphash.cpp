@@ -22,8 +22,8 @@ SipHash128::SipHash128(SipKey key) noexcept
       v2_(key.k0 ^ 0x6c7967656e657261ULL),
       v3_(key.k1 ^ 0x7465646279746573ULL) {}
 
-// Works on a local copy of the object. With *this, the compiler would write the state to memory after each
-// read through a char pointer.
+// Works on a local copy of the object. If the code used *this, the compiler would write the state to memory
+// after each read through a char pointer.
 void SipHash128::part(std::string_view bytes) noexcept {
   SipHash128 hash = *this;
   hash.word(bytes.size());

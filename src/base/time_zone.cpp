@@ -1,5 +1,5 @@
-// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1, but tz.h ignores the rule for future clock changes
-// at the end of a zone file. New York would have no summer time from 2038 on.
+// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1, but that ignores the rule for future clock changes
+// at the end of a zone file. With it, New York would have no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>
@@ -70,8 +70,8 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
 }
 
-// The local date of `instant` can be one day off if clocks went back over midnight. The loops below correct
-// the date.
+// The local date of `instant` is the first guess. It can be one day off if clocks went back over midnight;
+// the loops below correct it.
 TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
   auto date = std::chrono::sys_days(local(instant).date);
   auto begin = start_of(date);

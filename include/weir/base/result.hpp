@@ -1,5 +1,5 @@
-// The return type of functions that can fail: a value or an Error. `Result` is an alias, so changing one line
-// replaces boost's type by std::expected.
+// The return type of functions that can fail: a value or an Error. `Result` is an alias for boost's type;
+// changing this one line will replace that type by std::expected.
 #pragma once
 
 #include <stdexcept>
@@ -15,7 +15,7 @@ struct Error {
   std::string message;
 };
 
-// Boost calls this function if code takes the value of a Result that holds an Error. Throws std::logic_error.
+// Throws std::logic_error. Boost calls this function if code takes the value of a Result that holds an Error.
 [[noreturn]] inline void throw_exception_from_error(const Error& error, const boost::source_location&) {
   throw std::logic_error(error.message);
 }

@@ -2,7 +2,7 @@
 //
 // The digest is the client's name in the key table and in Redis. A stranger must not be able to make two
 // clients get the same digest, or to recover an API key from a digest. Only a pseudo-random function under a
-// secret key prevents both attacks. xxHash is not a pseudo-random function. OpenSSL also offers SipHash
+// secret key prevents both attacks. The hash xxHash is not such a function. OpenSSL also offers SipHash
 // (EVP_MAC "SIPHASH"), but its set-up makes each call ten times as slow. The tests compare weir's
 // implementation with OpenSSL's.
 #pragma once
@@ -42,7 +42,7 @@ class SipHash128 {
  private:
   friend Digest128 siphash128(SipKey key, std::string_view bytes) noexcept;
 
-  // Forces inlining of word() and round(): a function call would take as long as the computation itself.
+  // Always inlined, like round(): a function call would take as long as the computation itself.
   [[gnu::always_inline]] void word(std::uint64_t w) noexcept {
     v3_ ^= w;
     round();

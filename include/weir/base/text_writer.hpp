@@ -44,7 +44,7 @@ class TextWriter {
     at_ += text.size();
     return *this;
   }
-  // Accepts only char. Otherwise an int argument would be written as a character.
+  // Accepts only char, because an int argument would otherwise be written as a character.
   TextWriter& operator<<(std::same_as<char> auto c) noexcept {
     *at_++ = c;
     return *this;

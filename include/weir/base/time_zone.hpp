@@ -2,8 +2,8 @@
 // months begin.
 //
 // `load` reads a file of /usr/share/zoneinfo or of $TZDIR. A loaded zone is immutable: all threads may use it
-// without a lock, and copies share it. After the last clock change that the file lists, the file's rule for
-// future changes applies.
+// without a lock, and copies share it. A zone file lists clock changes and ends with a rule for all later
+// ones; both apply.
 #pragma once
 
 #include "weir/base/result.hpp"

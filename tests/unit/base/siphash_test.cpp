@@ -11,7 +11,7 @@
 namespace weir::base {
 namespace {
 
-// Returns the 16-byte SipHash-2-4 of OpenSSL. The tests compare weir's digests with this digest.
+// Returns the 16-byte SipHash-2-4 that OpenSSL computes, with which the tests compare weir's digests.
 Digest128 by_openssl(SipKey key, const std::string& bytes) {
   EVP_MAC* mac = EVP_MAC_fetch(nullptr, "SIPHASH", nullptr);
   EVP_MAC_CTX* context = EVP_MAC_CTX_new(mac);
