@@ -57,7 +57,7 @@ struct RedisSettings {
   std::string prefix = "weir";  // the first part of every key's name
   // Time after which the concurrency permits of a crashed weir expire.
   base::Duration lease_time{10'000'000};
-  // Time after which unused prefetched units (SharedGrants) are given back to Redis.
+  // The time after which prefetched units (SharedGrants) that no request has used are given back to Redis.
   base::Duration lease_return{1'000'000};
   std::size_t lease_keys = 4096;  // the most keys for which weir holds prefetched units
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;

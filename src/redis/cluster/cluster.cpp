@@ -1,4 +1,5 @@
-// The slot map of a cluster, and the sessions for its masters. cluster_bill.cpp sends the bills.
+// The slot map of a cluster, and the sessions (connections) for its masters. The file cluster_bill.cpp sends
+// the bills (the charges of requests).
 #include "redis/cluster/cluster.hpp"
 
 #include "redis/connection/classify.hpp"
@@ -154,8 +155,8 @@ net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::s
   co_return net::ErrorCode();
 }
 
-// Replaces the map of slots. A session remains while its node is a master, even without slots, because a slot
-// may be moving to the node.
+// Replaces the map of slots. The session of a node stays as long as the node is a master, even without slots,
+// because a slot may be moving to it.
 void Store::Cluster::take(SlotMap map) {
   // Allocates before it changes anything, because an allocation may throw.
   std::vector<std::shared_ptr<Session>> by_master(map.masters().size());

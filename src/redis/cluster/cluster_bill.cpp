@@ -180,7 +180,7 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   return sent;
 }
 
-// Refunds the charged lines of a bill that a node refused. If memory runs out, some of these lines remain
+// Refunds the charged lines (charges) of a bill that a node refused. If memory runs out, some of them remain
 // charged.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;

@@ -134,13 +134,14 @@ class Pipeline {
     return pending_.reserve() >= entries;
   }
   [[nodiscard]] bool empty() const noexcept { return pending_.empty() && !gathers(); }
-  // Returns true if a gathered bill or refund was not sent yet.
+  // Returns true if a gathered bill (the charges of one request) or refund was not sent yet.
   [[nodiscard]] bool gathers() const noexcept { return !gathered_.empty() || !refunds_.empty(); }
 
-  // Sorts the gathered bills and refunds by slot, so that bills that may share a call are adjacent.
+  // Sorts the gathered bills (the charges of one request each) and refunds by slot, so that bills that may
+  // share a call are adjacent.
   void order_by_slot();
-  // Adds a bill to the gathered bills, from which take_group() removes it. Bills for which requests wait come
-  // before bills that prefetch units.
+  // Adds a bill (the charges of one request) to the gathered bills, from which take_group() removes it. Bills
+  // for which requests wait come before bills that prefetch units.
   void gather(Call& call);
   // Removes and returns the next gathered bills that may share a script call, in order. Returns none if no
   // bills are gathered. This function alone decides which bills may share a call.
@@ -190,7 +191,8 @@ class Pipeline {
   static constexpr std::size_t kKeptVectors = 64;
   static constexpr std::size_t kMostGathered = 65'536;
 
-  // Returns true if the gathered bills fill a script call, or if one of them must have a call of its own.
+  // Returns true if the gathered bills (the charges of one request each) fill a script call, or if one of
+  // them must have a call of its own.
   [[nodiscard]] bool fills_a_call() const noexcept;
 
   boost::circular_buffer<Entry> pending_;

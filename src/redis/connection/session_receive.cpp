@@ -24,8 +24,8 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges Redis may have made for a bill whose answer was unreadable. weir cannot refund
-// such charges.
+// Returns how many charges Redis may have made for a bill (the charges of one request) whose answer was
+// unreadable. weir cannot refund such charges.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
@@ -123,13 +123,14 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // Refunds the last bill first, because a queue can refund only the departure that it promised last.
+  // Refunds the last of the late bills first, because a queue can refund only the departure that it promised
+  // last.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
 // Handles an error that Redis returned for a whole script call. If a command is denied and several bills
-// share the call, sends each bill again in a call of its own. Each bill then gets a new permit ID, because
-// permits that the failed call took remain in Redis until they expire.
+// (requests) share the call, sends each bill again in a call of its own. Each bill then gets a new permit ID,
+// because permits that the failed call took remain in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -177,7 +178,8 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   finish(call, {});
 }
 
-// Refunds a bill whose answer came after its deadline, because the bill's request was not admitted.
+// Refunds a bill (the charges of one request) whose answer came after its deadline, because that request was
+// not admitted.
 void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;

@@ -32,7 +32,7 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 // Returns how many charges of a sent call Redis may have made although no answer came.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  // A call without a number was gathered but not sent.
+  // Returns 0 if the call has no number, because such a call was gathered but not sent.
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
@@ -133,8 +133,8 @@ void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry 
   pipeline_.push(std::move(entry), now);
 }
 
-// Posts flush() to the event loop. So all commands of one iteration are sent in one write, and bills share
-// script calls.
+// Posts flush() to the event loop. So all commands of one iteration are sent in one write, and bills
+// (requests) share script calls.
 void Store::Session::schedule_flush() {
   if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
@@ -259,8 +259,8 @@ void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   refund(refunds);
 }
 
-// Removes renewals of permits that were released after the renewals were sent. Sent again, such a renewal
-// would restore the released permit.
+// Removes renewals of permits that were released after the renewals were sent. A second sending would restore
+// the released permit.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
     return;

@@ -98,17 +98,17 @@ class Grant {
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
   // Puts back spent units whose request was not forwarded. Returns true if this grant takes them. Returns
   // false if the units' time slots do not adjoin the slots of this grant. Also returns false if Redis debited
-  // the units before it debited this grant, because the key may have been reset in between.
+  // the units earlier than this grant, because the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // Makes a new grant from spent units of a bucket, with this grant's estimate of Redis's clock. Returns
-  // nullopt for a window, and for units that Redis debited before it debited this grant.
+  // Makes a new grant (prefetched units) from spent units of a bucket, with this grant's estimate of Redis's
+  // clock. Returns nullopt for a window, and for units that Redis debited earlier than this grant.
   [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
                                            const limit::Outcome& outcome) const noexcept;
-  // Adds the units of another grant of the same window, and returns true. Returns false for a bucket or for
-  // another window.
+  // Adds the units of `other`, a grant (prefetched units) of the same window, and returns true. Returns false
+  // for a bucket or for another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
-  // For buckets: returns true if this grant's last time slot ends later than the last time slot of `other`.
+  // For buckets: returns true if this grant's last time slot ends later than the last one of `other`.
   [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
 
   // Returns an upper bound of the time until the key is unused (full) again.
@@ -118,8 +118,8 @@ class Grant {
     const auto passed = std::max(now - trip_.received, Time::duration(0));
     return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
   }
-  // Returns the refund of the unspent units; nullopt if Redis would not accept the refund. `line`: a charge
-  // of the key.
+  // Returns the refund that gives the unspent units back to Redis; nullopt if Redis would not accept it.
+  // `line`: a charge of the key.
   [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
 
  private:

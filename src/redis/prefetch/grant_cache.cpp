@@ -23,8 +23,8 @@ bool GrantCache::Entry::holds() const noexcept {
          std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
 }
 
-// Limits the size of a grant. The lower bound is the cost of kFirst requests. The upper bound is the rule's
-// `lease`, but at least kFirst units.
+// Limits the size of a grant (units to prefetch). The lower bound is the cost of kFirst requests. The upper
+// bound is the rule's `lease`, but at least kFirst units.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
 }
@@ -189,8 +189,9 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
   keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Adds a grant to the entry. Merges grants of one window, because their units are interchangeable. An element
-// that never had a grant is used before a used-up grant, because units may still be put back into the latter.
+// Adds a grant (prefetched units) to the entry of its key. Merges grants of one window, because their units
+// are interchangeable. An element that never had a grant is used before a used-up grant, because units may
+// still be put back into the latter.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
@@ -203,7 +204,8 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
   }
 }
 
-// Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
+// Empties a grant (prefetched units). Appends a refund of its unspent units to `back`, if Redis would accept
+// the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
     // If push_back() throws, the grant still has its units, because it is emptied only below.

@@ -106,15 +106,15 @@ struct BillPosition {
 [[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
                                          std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
                                          bool looks = false);
-// Reads the reply to a call with a single bill.
+// Reads the outcomes of a bill (the charges of one request) from the reply to a call with this bill alone.
 [[nodiscard]] inline ReplyReading read_outcomes(const Reply& reply, Lines bill,
                                                 std::span<limit::Outcome> outcomes,
                                                 base::TimePoint& server_now) {
   return read_outcomes(reply, {0, 1, 0, script_lines(bill)}, bill, outcomes, server_now);
 }
 
-// If the bill was refused, returns the numbers for its script lines, kAnswerNumbers for each line. Otherwise
-// returns an empty span.
+// Returns the numbers for the script lines of a refused bill, kAnswerNumbers for each line. Returns an empty
+// span if the bill was charged.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
                                                                Lines bill) noexcept;
 

@@ -368,8 +368,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and written and type(nexts[i]) ~= 'string' then
-      -- nexts[i] is a function here. It writes the state, and returns it if it is a string, for a later line with the
-      -- same key.
+      -- nexts[i] is a function here. The call below writes the state. It returns the state if that is a string, for a
+      -- later line with the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end

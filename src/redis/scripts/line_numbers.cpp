@@ -203,7 +203,8 @@ struct ToOutcome {
     return limiter.step(cell, now, cost).outcome;
   }
 
-  // For token bucket, GCRA and leaky bucket. The limiter's state is the TAT in ticks, low word first.
+  // For token bucket, GCRA and leaky bucket. The limiter's state is the TAT (theoretical arrival time) in
+  // ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();

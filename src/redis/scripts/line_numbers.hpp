@@ -16,8 +16,8 @@
 
 namespace weir::redis {
 
-// Identifies the concurrency permits of one bill by two numbers below 2^53. `lease`: how long the permits
-// last without renewal.
+// Identifies the concurrency permits of one bill (the charges of one request) by two numbers below 2^53.
+// `lease`: how long the permits last without renewal.
 struct PermitId {
   std::uint64_t holder = 0;
   std::uint64_t serial = 0;
@@ -31,7 +31,8 @@ struct Refund {
   // For a settlement: when the charge was made, as for limit::settle. For a charge with time slots: when
   // Redis debited the slots.
   base::TimePoint departure;
-  // The new cost of the charge; 0 for a refund. For a permit: 0 to release it, and the cost to renew it.
+  // The new cost of the charge. For a refund: 0. For a permit: 0 releases it, and the permit's cost renews
+  // it.
   limit::Cost actual = 0;
   PermitId hold{};  // for concurrency limits: the permit
   // Used only if the charge has time slots (has_slots): the start of the slots to refund. REQUIRES: `actual`
@@ -64,8 +65,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
-// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if no
-// state of the limiter has these numbers.
+// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if the
+// limiter has no state with these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 

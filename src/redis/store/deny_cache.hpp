@@ -70,12 +70,13 @@ class DenyCache {
     Time sent, received;
     base::TimePoint server_now;  // Redis's clock, which Redis read between `sent` and `received`
   };
-  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each script line of
-  // the bill.
+  // Must be called for a bill (the charges of one request) that Redis refused. `answers`: kAnswerNumbers
+  // numbers for each script line of the bill.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                 const RoundTrip& trip) noexcept;
 
-  // Removes the states of all keys in the bill. Must be called for a bill that Redis charged.
+  // Removes the states of all keys in the bill (the charges of one request). Must be called for a bill that
+  // Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
   // Returns Redis's time if Redis would refuse the bill now. Returns nullopt if Redis must be asked. Sets the
@@ -92,7 +93,7 @@ class DenyCache {
 
  private:
   static constexpr std::size_t kSets = 2048;
-  // Number of entries in a set. With two entries, two lines of one bill rarely evict each other.
+  // The number of entries in a set. With two entries, two charges of one request rarely evict each other.
   static constexpr std::size_t kWays = 2;
 
   struct Entry {

@@ -12,8 +12,8 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       stats_(stats),
       timer_(executor) {}
 
-// Stores the permits of a bill, so that they are renewed. If memory runs out, a permit is not renewed and
-// expires after its lease. The caller gets the outcome of the bill in any case.
+// Stores the permits of a bill (the charges of one request), so that they are renewed. If memory runs out, a
+// permit is not renewed and expires after its lease. The caller gets the outcome of the bill in any case.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {

@@ -6,7 +6,8 @@ namespace weir::redis {
 
 namespace {
 
-// The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
+// The most permits that one call of refund.lua renews or releases. Redis runs such a call in less than a
+// millisecond.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace

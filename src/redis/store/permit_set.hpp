@@ -31,8 +31,8 @@ class PermitSet {
   // `holder`: a random number that identifies this worker; only its lowest 53 bits are used.
   PermitSet(std::uint64_t holder, base::Duration lease) noexcept;
 
-  // next() returns the permit ID for a new bill. of() returns the permit ID of the bill with this serial
-  // number.
+  // next() returns the permit ID for a new bill (the charges of one request). of() returns the permit ID of
+  // the bill with this serial number.
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
