@@ -157,7 +157,8 @@ class KeyTable {
   // of all keys, by RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
-  // Returns the shared overflow cells that have not drained at `now`, except those with permits.
+  // Returns the overflow cells (states that keys without a slot share) that are not yet fresh again at `now`.
+  // Leaves out those with permits.
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
   [[nodiscard]] std::vector<SavedPenalty> penalties(base::TimePoint now) const;
   // Restores a key from a snapshot. Returns false if the table has no slot for the key. If the key already

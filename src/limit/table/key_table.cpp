@@ -53,7 +53,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
-// Checks a charge against the overflow cell of its limiter ID, which keys without a slot share.
+// Checks a charge against the overflow cell of its limiter ID: the state that keys without a slot share.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   LineCheck line;
   line.limiter = charge.limiter;
@@ -75,7 +75,7 @@ Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const 
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
-// Calls inherited() for a caller that does not hold the lock of the overflow cells.
+// Does what inherited() does, for a caller that does not hold the lock of the overflow cells.
 Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   if (!overflow.may_be_live(charge.rule, now)) return {};
   const std::lock_guard lock(overflow.mutex);

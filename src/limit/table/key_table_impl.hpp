@@ -65,8 +65,8 @@ struct KeyTable::Impl {
     bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Returns true if the slot's cell belongs to the same generation as the charge: no change of algorithm lies
-  // between them (limit/table/limiter_versions.hpp).
+  // Returns true if no change of the rule's algorithm lies between the state in the slot and the charge
+  // (limit/table/limiter_versions.hpp). In other words, both are of the same generation.
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
@@ -78,8 +78,8 @@ struct KeyTable::Impl {
   // the caller holds the shard's lock.
   [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Sets the outcome in `line` for a charge that does not decide about the request (Charge::counted).
-  // `decider`: the check of the charge that decides.
+  // Sets the outcome in `line` for a charge that only counts admitted requests (Charge::counted). `decider`:
+  // the check of the charge that decides about the request.
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   // Apply the key's penalty to the outcome of its limiter. look_at_penalty() changes no state. judge() also
@@ -97,7 +97,8 @@ struct KeyTable::Impl {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    // If not null, receives the timestamp of the change. A change of an overflow cell has no timestamp.
+    // Receives the timestamp of the change, if not null. A change of an overflow cell (the state that keys
+    // without a slot share) has no timestamp.
     HybridTimestamp* timestamp;
   };
   // Changes the state that contains an earlier charge, under the lock of that state. Returns true if the

@@ -13,7 +13,8 @@
 
 namespace weir::limit {
 
-// Locks the shards of a bill in ascending order and, if necessary, the overflow cells after them.
+// Locks the shards of a bill (all charges of a request) in ascending order. Then locks the overflow cells if
+// a key has no slot.
 class KeyTable::Impl::Locks {
  public:
   Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {

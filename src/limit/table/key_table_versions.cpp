@@ -32,8 +32,8 @@ bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) 
   return relation_to && relation_to->same_generation;
 }
 
-// Converts the cell of a slot from the limiter `from` to the limiter `to`. Resets the cell if `from` is null:
-// its old limiter is unknown, or had another algorithm (another generation).
+// Converts the cell (state) of a slot from the limiter `from` to the limiter `to`. Resets the cell if `from`
+// is null: its old limiter is unknown, or had another algorithm.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);

@@ -31,14 +31,15 @@ class Overflow {
   // Pages become resident as they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Returns true if an overflow cell of the rule may still hold a charge. The caller need not hold `mutex`,
-  // but must hold the lock of the key's shard. Earlier charges of the same key held that lock, too, so their
-  // effect is visible.
+  // Returns true if an overflow cell of the rule (a state that keys without a slot share) may still hold a
+  // charge. The caller need not hold `mutex`, but must hold the lock of the key's shard. Earlier charges of
+  // the same key held that lock, too, so their effect is visible.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
 
-  // Returns the overflow cell of a limiter ID, converted to the units of `limiter`.
+  // Returns the overflow cell of a limiter ID (the state that its keys without a slot share), in the units of
+  // `limiter`.
   [[nodiscard]] Cell cell(RuleIndex rule, LimiterId limiter_id, const Limiter& limiter) const noexcept {
     const auto found = cells_.find(name_of(rule, limiter_id));
     if (found == cells_.end()) return {};
@@ -102,8 +103,8 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
-  // For each rule, by RuleIndex: the latest drained_at of its overflow cells, in µs since the epoch. Written
-  // under the lock.
+  // For each rule, by RuleIndex: when the last of its overflow cells (states that keys without a slot share)
+  // will be fresh again, in µs since the epoch. Written under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
   std::size_t apart_ = 0;  // number of cells of limiter IDs other than a rule's first two
   std::uint64_t charges_ = 0;

@@ -102,7 +102,7 @@ class Quota {
     held_[account] -= places;
   }
 
-  // Returns the number of slots or chunks that each rule holds, by RuleIndex.
+  // Returns the number of slots or chunks that each version of a rule holds, by RuleIndex.
   [[nodiscard]] std::span<const std::uint32_t> by_rule() const noexcept { return by_rule_; }
 
  private:

@@ -134,9 +134,9 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// Returns true if the rule may take another slot. Its share includes drained keys that no sweep has evicted
-// yet. So if the share is used up, sweeps the key's two buckets first, and then a few other buckets of the
-// shard.
+// Returns true if the rule may take another slot. Its share includes keys whose state is fresh again, but
+// which no sweep has evicted yet. So if the share is used up, sweeps the key's two buckets first, and then a
+// few other buckets of the shard.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;

@@ -43,16 +43,16 @@ class Due {
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((number_of(drained_at, kCoarse - 1) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
-  // Returns a value that marks (pins) a slot while weir checks a bill that uses the slot. A pinned slot must
-  // not be evicted or moved.
+  // Returns a value that marks (pins) a slot while weir checks a request that uses the slot. A pinned slot
+  // must not be evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<RuleIndex>(word_ & kRule); }
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns to the store.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns the instant from which on the slot may be evicted. For a cell that never drains, returns the last
-  // instant that a Due can store.
+  // Returns the instant from which on the slot may be evicted. For a cell (state) that never becomes fresh
+  // again, returns the last instant that a Due can store.
   [[nodiscard]] base::TimePoint evictable_at() const noexcept {
     const auto number = word_ >> kTimeAt;
     const auto micros = number < kExact ? number : kExact + (number - kExact) * kCoarse;
