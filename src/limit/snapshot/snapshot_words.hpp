@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 // The version of the snapshot's format. The version must also change if weir computes client names in another
-// way (policy/identity/name_key.cpp), because no client would find its restored state.
+// way (policy/identity/name_key.cpp). Otherwise weir would restore states that no client finds.
 inline constexpr std::uint64_t kSnapshotVersion = 7;
 inline constexpr std::uint64_t kFewRulesVersion = 6;   // at most kFewRules rules
 inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // at most kFewRules rules, no penalties

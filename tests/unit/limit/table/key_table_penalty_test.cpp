@@ -79,7 +79,7 @@ TEST_F(KeyTablePenalty, RefusalByAnotherRuleCountsNoViolation) {
   }
 }
 
-TEST_F(KeyTablePenalty, RefusalByTwoRulesCountsAViolation) {
+TEST_F(KeyTablePenalty, RequestRefusedByTwoRulesCountsAViolation) {
   (void)charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
   EXPECT_EQ(outcomes_[0].violations, 1);
