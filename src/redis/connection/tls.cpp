@@ -144,7 +144,7 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Encrypts `plain`. Always succeeds in writing, because the output is a memory buffer that accepts all bytes.
+// Encrypts `plain`. Writing never fails, because the output is a memory buffer that accepts all bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

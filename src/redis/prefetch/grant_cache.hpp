@@ -73,13 +73,14 @@ class GrantCache {
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, as a number of requests
   static constexpr limit::Cost kShare = 4;  // a grant takes at most 1/kShare of the units left in Redis
-  // Size of the smallest grant, as a number of requests. A smaller grant is not worth a round trip.
+  // The size of the smallest grant (prefetched units), as a number of requests. A smaller grant is not worth
+  // a round trip.
   static constexpr limit::Cost kLeast = 2;
 
  private:
   static constexpr std::size_t kWays = 4;
-  // The most grants of one key. Most of them come from Redis; a few consist of units that requests have put
-  // back.
+  // The most grants (prefetched units) of one key. Most of them come from Redis; a few consist of units that
+  // requests have put back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
@@ -97,14 +98,14 @@ class GrantCache {
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
-    // Returns the grant that expires first, of those with at least `cost` units. Returns null if no grant has
-    // enough units.
+    // Returns the grant (prefetched units) that expires first, of those with at least `cost` units. Returns
+    // null if no grant has enough units.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
-    // Puts back spent units into a grant. Returns true if a grant has taken them.
+    // Puts back spent units into a grant (prefetched units). Returns true if a grant has taken them.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
-    // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.
-    // Returns null if there is none.
+    // Returns a grant (prefetched units) that a new one may replace: an empty grant, or one with too few
+    // units for a request. Returns null if there is none.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };
 

@@ -18,7 +18,7 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// The most refunds that are sent at a time: a quarter of the commands that may be unanswered, so that bills
+// The most refunds that are sent at a time: a quarter of the commands that may be unanswered, so that charges
 // can be sent, too.
 constexpr std::size_t kAtOnce = 1024;
 
@@ -35,10 +35,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Stores which of these lines got no answer. `lines` has their indices in this object.
+  // Stores which of these lines (charges) got no answer. `lines` has their indices in this object.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns which of these lines got no answer, by their indices in the whole bill.
+  // Returns which of these lines (charges) got no answer, by their indices in the whole bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -65,7 +65,7 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
-// Pays lines of the bill with prefetched units, and adds all other lines to `rest`.
+// Pays lines (charges) of the bill with prefetched units, and adds all other lines to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -206,8 +206,8 @@ void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time no
   }
 }
 
-// Prefetches units for one key from Redis. The request for them follows the bill that found too few units, in
-// the same script call.
+// Prefetches units for one key from Redis. The request for units is sent in the same script call as the bill
+// that found too few units, after it.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;

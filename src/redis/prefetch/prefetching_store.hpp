@@ -19,7 +19,7 @@ namespace weir::redis {
 
 class Store::PrefetchingStore final : public std::enable_shared_from_this<Store::PrefetchingStore> {
  public:
-  // `units` must outlive the executor's loop.
+  // `units` must outlive the executor's event loop.
   PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend, SharedGrants& units);
 
   void start();
@@ -31,15 +31,15 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // before the backend stops.
   void stop();
 
-  // Returns true if a rule of the bill prefetches units.
+  // Returns true if the rule of any of the charges prefetches units (has a `lease`).
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Charges a bill as Store::charge does. `unasked` never contains lines that were paid with prefetched
-  // units. If memory runs out, those units are put back.
+  // Charges a bill as Store::charge does. `unasked` never contains lines (charges) that were paid with
+  // prefetched units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Refuses a bill as Store::refuses does. Prefetched units admit a line if they can pay for it. So only the
-  // other lines can refuse the bill.
+  // Refuses a bill as Store::refuses does. If prefetched units can pay for a line (charge), they admit it. So
+  // only the other lines can refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {

@@ -1,5 +1,5 @@
-// Converts bills to the arguments of charge.lua and refund.lua, and replies to outcomes. Pure. The comments
-// at the top of the scripts explain the numbers.
+// Converts bills (the charges of one request each) to the arguments of charge.lua and refund.lua, and replies
+// to outcomes. Pure. The comments at the top of the scripts explain the numbers.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -23,7 +23,7 @@ namespace weir::redis {
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
-// How to form the names of keys in Redis.
+// How the names of keys in Redis are formed.
 struct Naming {
   std::string_view prefix;
   bool tagged = false;  // true in a cluster: a name has a hash tag, which determines the key's cluster slot
@@ -49,7 +49,7 @@ using CallNumber = std::uint64_t;
 // The lines (charges) of one bill.
 using Lines = std::span<const limit::Charge>;
 
-// A bill to send to charge.lua: its lines, and the ID of the permits that the bill may take.
+// A bill to send to charge.lua: its lines (charges), and the ID of the permits that it may take.
 struct BillRequest {
   Lines lines;
   PermitId hold{};
@@ -102,7 +102,8 @@ struct BillPosition {
   std::size_t first_line, lines;
 };
 
-// Reads the outcomes of one bill. `looks`: true if the bill was sent with BillRequest::looks.
+// Reads the outcomes of one bill (the charges of one request). `looks`: true if the bill was sent with
+// BillRequest::looks.
 [[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
                                          std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
                                          bool looks = false);

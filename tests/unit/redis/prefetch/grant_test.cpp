@@ -152,7 +152,7 @@ TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
   EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
 }
 
-TEST(Grant, TellsWhichAlgorithmsCanBePrefetched) {
+TEST(Grant, LogsQueuesStepwiseBucketsAndPermitsCannotBePrefetched) {
   EXPECT_TRUE(can_be_leased(kBucket));
   EXPECT_TRUE(can_be_leased(limit::Gcra::make({1, 1s}, 5).value()));
   EXPECT_FALSE(can_be_leased(limit::SlidingLog::make({5, 1s}).value()));
