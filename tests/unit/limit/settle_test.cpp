@@ -305,7 +305,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
 // The error that a full bucket causes, because it forgets its earlier charges. A refund may return too many
 // units, at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
 // `reserved`.
-TEST(SettleLaws, ErrorAfterARefillIsAtMostTheDifferenceOfTheCosts) {
+TEST(SettleLaws, SettlingAfterARefillErrsByAtMostTheDifferenceOfTheCosts) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

@@ -41,7 +41,7 @@ TEST(PenaltyTable, ViolationThatFindsNoMemoryTakesNoRoomFromOtherRules) {
   });
 }
 
-TEST(PenaltyTable, RestoredPenaltyThatFindsNoMemoryTakesNoRoomFromRules) {
+TEST(PenaltyTable, RestoredPenaltyThatFindsNoMemoryTakesNoRoomFromOtherRules) {
   PenaltyState state;
   ASSERT_FALSE(violate(kAfterTwo, state, kStart));
   const SavedPenalty saved{.key = key_of(1, 1), .forgotten_at = kStart + 24h, .state = state};

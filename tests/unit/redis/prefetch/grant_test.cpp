@@ -36,7 +36,7 @@ Grant window_grant(const Limiter& limiter, limit::Cost units, base::Duration int
                {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedisTime + into}, 3s);
 }
 
-TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
+TEST(Grant, UnitsOfAFullBucketExpireAsTheBucketRefills) {
   const auto grant = bucket_grant(20);
   EXPECT_EQ(grant.ready(kHere), 19U);  // Redis's clock may be a microsecond ahead
   EXPECT_EQ(grant.ready(kHere + 5ms), 14U);
@@ -110,7 +110,7 @@ TEST(Grant, RejectsRefundsOfTimeSlotsChargedBeforeTheGrant) {
       << "the unit is of another window";
 }
 
-TEST(Grant, UnitsOfAWindowLastUntilItEnds) {
+TEST(Grant, UnitsOfAWindowLastUntilTheWindowEnds) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const Limiter weighted = limit::SlidingWindow::make({100, 10s}).value();
   const Limiter buckets = limit::SlidingLog::make({100, 10s}, 5).value();
