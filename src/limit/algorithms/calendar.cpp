@@ -46,7 +46,8 @@ Interval Calendar::day(base::TimePoint at) const noexcept {
   return {start_of(day), start_of(day + 1)};
 }
 
-// Returns the week, from Monday on, that contains `at`. Day 0 (1970-01-01) is a Thursday, so day -3 is a Monday.
+// Returns the week, from Monday on, that contains `at`. Day 0 (1970-01-01) is a Thursday, so day -3 is a
+// Monday.
 Interval Calendar::week(base::TimePoint at) const noexcept {
   constexpr std::int32_t kDays = 7;
   const auto day = day_number(at);
