@@ -141,9 +141,9 @@ int do_keys(const CLI::App& app, const Words& words) {
 int do_client_keys(const CLI::App& app, const Words& words) {
   auto options = words.client_keys;
   const auto* command = app.get_subcommand("client-keys");
-  options.what = command->got_subcommand("list")  ? ClientKeysOptions::What::List
-                 : command->got_subcommand("set") ? ClientKeysOptions::What::Set
-                                                  : ClientKeysOptions::What::Remove;
+  options.action = command->got_subcommand("list")  ? ClientKeysOptions::Action::List
+                   : command->got_subcommand("set") ? ClientKeysOptions::Action::Set
+                                                    : ClientKeysOptions::Action::Remove;
   return ask_whom(words,
                   [&](const AdminAccess& access, const auto&) { return run_client_keys(access, options); });
 }

@@ -194,11 +194,11 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
 }
 
 int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options) {
-  using What = ClientKeysOptions::What;
+  using Action = ClientKeysOptions::Action;
   return tell(access, [&] {
     const std::string page = "/api/client-keys";
-    const auto said = options.what == What::List ? ask(access, "GET", page, {}, "keys")
-                      : options.what == What::Set
+    const auto said = options.action == Action::List ? ask(access, "GET", page, {}, "keys")
+                      : options.action == Action::Set
                           ? ask(access, "PATCH", page, observe::json_text(client_key_of(options)), "key")
                           : ask(access, "DELETE", page + "?id=" + escaped(id_in(options.key)), {}, "key");
     return options.json ? observe::json_text(said) + "\n" : client_keys_report(said);

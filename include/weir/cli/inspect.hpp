@@ -38,8 +38,8 @@ struct KeysOptions {
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 
 struct ClientKeysOptions {
-  enum class What : std::uint8_t { List, Set, Remove };
-  What what = What::List;
+  enum class Action : std::uint8_t { List, Set, Remove };
+  Action action = Action::List;
   // The id of a known key (ApiKeys::id_of()); or "sha256:" and the 64 digits of the SHA-256 of any key; or
   // "-": read the key from standard input. 64 digits alone could be an API key, so they are rejected.
   std::string key;

@@ -35,9 +35,8 @@ std::string filled(std::string_view line, const Node& entry, Find find) {
 
 // Settings of other proxies. kCounts: names for the number of requests in a rate. kPeriods: names for the
 // period of the rate.
-constexpr std::array<std::string_view, 9> kCounts{
-    "rate",  "average",           "requests",     "count",     "max_requests",
-    "quota", "requests_per_unit", "max_requests", "max_tokens"};
+constexpr std::array<std::string_view, 8> kCounts{
+    "rate", "average", "requests", "count", "max_requests", "quota", "requests_per_unit", "max_tokens"};
 constexpr std::array<std::string_view, 9> kPeriods{
     "period", "window", "window_size", "per", "interval", "time_window", "unit", "fill_interval", "duration"};
 // Settings of other proxies whose name is the period of a rate and whose value is the number of requests.
