@@ -2,13 +2,9 @@
 #pragma once
 
 #include "weir/base/ip_address.hpp"
-#include "weir/base/time.hpp"
-#include "weir/http/head.hpp"
-#include "weir/http/path_interpretations.hpp"
-#include "weir/policy/body.hpp"
 #include "weir/policy/body_values.hpp"
 #include "weir/policy/hours.hpp"
-#include "weir/policy/identity.hpp"
+#include "weir/policy/request.hpp"
 #include "weir/policy/routing/patterns.hpp"
 
 #include <cstddef>
@@ -19,42 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::limit {
-class Factors;
-}
-
 namespace weir::policy {
-
-inline constexpr std::size_t kNoRoute = ~std::size_t{0};  // stands for the index of a route: no route matched
-
-// A request as rules see it. Its views live as long as the head's buffer.
-struct Request {
-  const http::RequestHead* head = nullptr;
-  std::string_view path;  // result of http::normalise_path()
-  // Other interpretations of the path; null: there are none.
-  const http::PathInterpretations* interpretations = nullptr;
-  std::string_view host;               // result of http::normalise_host()
-  std::string_view route;              // name of the matched route; empty while routes are being matched
-  std::size_t route_index = kNoRoute;  // index of the matched route among the configured routes
-  std::string_view upstream{};         // name of the route's upstream; empty if weir answers itself
-  ClientIdentity client;
-  base::TimePoint now{};  // when the request arrived
-  double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  // the share of its limit that each rule with `adapt` grants now; null: every rule grants its whole limit
-  const limit::Factors* factors = nullptr;
-  RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
-  // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
-  bool routes_differ = false;
-  // True: a server may read the path that `route` forwards as one outside the path prefix that the route
-  // names (PathRewrite::leaves_target).
-  bool leaves_target = false;
-  bool secure = false;          // true: the client uses TLS to weir
-  std::string_view listener{};  // name of the listener; empty: the listener has no name
-};
-
-// Returns true if the client uses https. Believes the X-Forwarded-Proto of a trusted peer, which may end TLS
-// itself.
-[[nodiscard]] bool is_https(const Request& request) noexcept;
 
 // An ambiguous value: a rule reads the value, but the request has several different values. weir does not
 // know which of them the upstream uses.
