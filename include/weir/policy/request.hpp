@@ -5,9 +5,12 @@
 #include "weir/http/head.hpp"
 #include "weir/http/path_interpretations.hpp"
 #include "weir/policy/body.hpp"
+#include "weir/policy/descriptor.hpp"
 #include "weir/policy/identity.hpp"
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string_view>
 
 namespace weir::limit {
@@ -41,6 +44,14 @@ struct Request {
   bool leaves_target = false;
   bool secure = false;          // true: the client uses TLS to weir
   std::string_view listener{};  // name of the listener; empty: the listener has no name
+
+  // The following members belong to questions, which ask weir for a decision. Requests to servers have none.
+  std::string_view domain{};                  // the domain that the question names; empty: none
+  std::span<const Descriptor> descriptors{};  // the named values of the question
+  const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
+  // The cost that the question states. It replaces Rule::cost of rules without `cost_from`. The cost of a
+  // descriptor goes before it.
+  std::optional<limit::Cost> stated_cost{};
 };
 
 // Returns true if the client uses https. Believes the X-Forwarded-Proto of a trusted peer, which may end TLS

@@ -1,0 +1,28 @@
+// The named values of a question. A program that asks weir for a decision names values of its own in the
+// question, such as a customer or a product. A rule can have conditions on these values, and use them in its
+// key (`match.descriptor`, `descriptor:KEY`).
+#pragma once
+
+#include "weir/limit/rate.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+struct DescriptorEntry {
+  std::string_view key;
+  std::string_view value;
+};
+
+// Some named values of one question, which belong together. The views refer to texts that the question owns.
+struct Descriptor {
+  std::vector<DescriptorEntry> entries;
+  std::optional<limit::Cost> cost{};  // the cost under rules that name a value of this descriptor
+  // True: a rule applies only if the descriptor has exactly the keys that the rule names. False: the
+  // descriptor may have more keys.
+  bool exact = false;
+};
+
+}  // namespace weir::policy
