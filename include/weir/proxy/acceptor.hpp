@@ -6,6 +6,7 @@
 #include "weir/net/listener.hpp"
 #include "weir/net/task.hpp"
 #include "weir/net/tls_context.hpp"
+#include "weir/proxy/ask_settings.hpp"
 #include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/worker.hpp"
 
@@ -37,6 +38,8 @@ struct AcceptorSettings {
   std::string name{};             // name of the listener for routes and rules; empty: none
   std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
+  // null: the listener proxies; otherwise it answers questions. Shared with sessions, which outlive a reload.
+  std::shared_ptr<const AskSettings> ask{};
 };
 
 class Acceptor {

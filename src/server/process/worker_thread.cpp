@@ -174,7 +174,7 @@ void WorkerThread::renew(std::size_t listener, proxy::AcceptorSettings settings)
     const auto [first, last] = acceptors_.equal_range(listener);
     for (auto found = first; found != last; ++found)
       found->second->renew({net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.name,
-                            fresh.most_sessions, fresh.http2});
+                            fresh.most_sessions, fresh.http2, fresh.ask});
   });
 }
 
