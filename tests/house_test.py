@@ -7,11 +7,11 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "limit", "http", "policy", "observe", "replay", "net", "fetch", "acme", "redis", "upstream", "proxy", "admin", "log", "config",
+ROOMS = ["base", "limit", "http", "policy", "ask", "observe", "replay", "net", "fetch", "acme", "redis", "upstream", "proxy", "admin", "log", "config",
          "upgrade", "server", "cli"]
 # Pairs of rooms: the first must not include the second, whatever their order.
 INDEPENDENT = [("policy", "net"), ("net", "policy"), ("net", "limit"), ("net", "http"), ("net", "observe"), ("net", "replay")]
-PURE = {"base", "limit", "http", "policy", "observe", "replay"}
+PURE = {"base", "limit", "http", "policy", "ask", "observe", "replay"}
 # Which files may include a library's headers: (pattern of the include, allowed path pattern).
 CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|log|config|upgrade|server|cli)/"),

@@ -13,7 +13,7 @@ bool is_method_character(char c) noexcept {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-std::string_view without_blanks(std::string_view text) noexcept {
+std::string_view without_margins(std::string_view text) noexcept {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
@@ -22,7 +22,7 @@ std::string_view without_blanks(std::string_view text) noexcept {
 // Returns the target in `rest`, which is the request line without its method. `rest` may lack a version.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
-  return without_blanks(version == std::string_view::npos ? rest : rest.substr(0, version));
+  return without_margins(version == std::string_view::npos ? rest : rest.substr(0, version));
 }
 
 // Returns the value of the first Host line. Ignores the last line if it has no end, because it may be
@@ -32,7 +32,7 @@ std::string_view host_in(std::string_view lines) noexcept {
   for (auto end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
     const auto line = lines.substr(0, end);
     if (equal_ignoring_case(line.substr(0, kName.size()), kName))
-      return without_blanks(line.substr(kName.size()));
+      return without_margins(line.substr(kName.size()));
     lines.remove_prefix(end + 1);
   }
   return {};

@@ -1,0 +1,40 @@
+// The answer to a question: the decision of weir's rules. Plain values.
+#pragma once
+
+#include "weir/base/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::ask {
+
+// The decision for one descriptor of a question, and the state of the limit that decides about it.
+struct DescriptorStatus {
+  bool allowed = true;
+  std::string rule{};  // empty: no rule limits this descriptor, and the members below have no meaning
+  std::uint64_t limit = 0;
+  base::Duration window{0};  // the time in which a used-up limit refills; zero: the limit does not refill
+  std::uint64_t remaining = 0;
+  base::Duration reset_after{0};  // the time until the limit is completely unused
+};
+
+struct Answer {
+  bool allowed = false;
+  unsigned status = 0;  // the status with which weir would answer the request; 200 if allowed
+  std::string rule{};   // the rule that refused, or the rule with the smallest remaining share; empty: none
+  // The numbers of that rule's limit; nullopt if no rule applied.
+  std::optional<std::uint64_t> limit{};
+  std::optional<std::uint64_t> remaining{};
+  std::optional<std::uint64_t> retry_after_seconds{};  // set if waiting helps; rounded up
+  std::optional<base::Duration> reset_after{};
+  base::Duration wait{0};      // how long the asker must wait before it goes on
+  std::string fields{};        // lines of the rate-limit fields and of the refusal, each with its CRLF
+  std::string content_type{};  // the type of `body`
+  std::string body{};          // the body of the refusal; empty if allowed
+  std::string permit{};        // the name of the permit; empty: there is nothing to settle
+  std::vector<DescriptorStatus> descriptors{};  // one for each descriptor of the question, in its order
+};
+
+}  // namespace weir::ask

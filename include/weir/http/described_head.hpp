@@ -1,0 +1,29 @@
+// Writes the head of a request that somebody describes. An administrator does so with `weir explain`, and a
+// program does so in a question. weir parses the text like the head of a real request. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weir::http {
+
+using DescribedFields = std::span<const std::pair<std::string, std::string>>;
+
+struct DescribedHead {
+  std::string_view method;
+  std::string_view target;
+  std::string_view host;  // empty: no Host field, apart from one in `fields`
+  DescribedFields fields;
+  unsigned minor_version = 1;  // the x of HTTP/1.x; 0 permits a request without Host
+};
+
+// Returns true if a field has this name, ignoring case.
+[[nodiscard]] bool has_field(DescribedFields fields, std::string_view name) noexcept;
+
+// Returns the text of the head. Returns nullopt if a part contains a line break or a NUL byte.
+[[nodiscard]] std::optional<std::string> head_text(const DescribedHead& head);
+
+}  // namespace weir::http
