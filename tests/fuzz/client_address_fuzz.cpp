@@ -3,7 +3,7 @@
 // text precedes it.
 #include "fuzz/input.hpp"
 
-#include "weir/policy/client_address.hpp"
+#include "weir/policy/identity/client_address.hpp"
 
 #include <array>
 #include <string>

@@ -17,8 +17,8 @@
 #include "weir/observe/top_clients.hpp"
 #include "weir/observe/upstream_tallies.hpp"
 #include "weir/observe/verdict.hpp"
+#include "weir/policy/identity/token_fault.hpp"
 #include "weir/policy/route.hpp"
-#include "weir/policy/token_fault.hpp"
 
 #include <array>
 #include <cstddef>

@@ -10,8 +10,8 @@
 #include "weir/http/field_names.hpp"
 #include "weir/http/head.hpp"
 #include "weir/policy/api_keys.hpp"
-#include "weir/policy/client_address.hpp"
-#include "weir/policy/geo_databases.hpp"
+#include "weir/policy/identity/client_address.hpp"
+#include "weir/policy/identity/geo_databases.hpp"
 #include "weir/policy/token.hpp"
 
 #include <array>

@@ -8,7 +8,7 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/policy/identity/fetched_keys.hpp"
-#include "weir/policy/token_fault.hpp"
+#include "weir/policy/identity/token_fault.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "weir/policy/client_address.hpp"
+#include "weir/policy/identity/client_address.hpp"
 
 #include "policy/rules/pieces.hpp"
 

@@ -4,7 +4,7 @@
 #include "policy/identity/signature.hpp"
 
 #include "weir/base/result.hpp"
-#include "weir/policy/token_fault.hpp"
+#include "weir/policy/identity/token_fault.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -2,7 +2,7 @@
 // and the request has more, weir rejects the request.
 #include "unit/policy/sample.hpp"
 
-#include "weir/policy/client_address.hpp"
+#include "weir/policy/identity/client_address.hpp"
 
 #include <string>
 

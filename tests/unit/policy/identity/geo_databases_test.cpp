@@ -1,4 +1,4 @@
-#include "weir/policy/geo_databases.hpp"
+#include "weir/policy/identity/geo_databases.hpp"
 
 #include "unit/policy/country_file.hpp"
 #include "unit/policy/sample.hpp"
