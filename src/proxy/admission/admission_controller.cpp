@@ -96,7 +96,7 @@ void AdmissionController::hold_unasked(limit::LineSet unasked) {
 }
 
 bool AdmissionController::holds_until_answered() const {
-  if (buffers_.permits.empty() && buffers_.shared_permits.empty()) return false;
+  if (!holds()) return false;
   for (const auto* bill : asked())
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
       if (bill->line(i).rule->hold == policy::Hold::Answer && limit::holds(*bill->charges()[i].limiter))

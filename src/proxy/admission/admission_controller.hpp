@@ -92,6 +92,10 @@ class AdmissionController {
   // answer. Redis read its clock before it answered, so its outcomes describe this time or an earlier time.
   [[nodiscard]] base::TimePoint decided_at() const noexcept { return decided_at_; }
 
+  // Returns true if the request has a permit of a concurrency limit.
+  [[nodiscard]] bool holds() const noexcept {
+    return !buffers_.permits.empty() || !buffers_.shared_permits.empty();
+  }
   // Returns true if the request has a permit of a rule with `hold = "answer"`.
   [[nodiscard]] bool holds_until_answered() const;
   // Returns true if the answer must be read although the client has disconnected, because it settles a charge

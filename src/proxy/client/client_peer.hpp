@@ -14,10 +14,12 @@ namespace weir::proxy {
 
 struct ClientPeer {
   explicit ClientPeer(const net::RawEndpoint& endpoint);
+  // The client that a question names. It has no connection to weir.
+  explicit ClientPeer(const base::IpAddress& client) : address(client) {}
 
   base::IpAddress address;
   std::uint16_t port = 0;
-  std::string text;  // the address as text
+  std::string text{};  // the address as text; empty for the client of a question
   std::optional<http::ConnectionEnds>
       told;  // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
   std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate

@@ -3,7 +3,7 @@
 // to its worker.
 //
 // Each request gets one answer: exactly one call of try_answer(), begin_answer() or send_upgrade(). Interim
-// answers may precede the answer.
+// answers may precede the answer. A question that weir admits gets none (proxy/ask/question_stream.hpp).
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
@@ -21,6 +21,10 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
+
+namespace weir::ask {
+struct Question;
+}
 
 namespace weir::proxy {
 
@@ -57,6 +61,9 @@ class ClientStream {
   [[nodiscard]] virtual std::optional<http::ConnectionEnds> ends() const = 0;
   // Returns the size of the request's head in octets.
   [[nodiscard]] virtual std::size_t head_size() const noexcept = 0;
+  // Returns the question that the request describes; null if the request is to be forwarded. weir only
+  // decides about a question.
+  [[nodiscard]] virtual const ask::Question* question() const noexcept { return nullptr; }
   // Returns the body of the request.
   [[nodiscard]] BodySource& body() noexcept { return *body_; }
 

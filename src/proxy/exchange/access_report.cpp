@@ -33,9 +33,10 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   // Requests that were sent to no server have a separate metric, because a refusal says nothing about a
   // route's speed. A tunnel counts only with the time until it opened, because its lifetime says nothing
   // about the speed either.
+  // The time of a question says nothing either, because its exchange may last as long as its permit.
   auto& seconds =
       report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*label).seconds;
-  seconds.record((report.status == 101 ? report.answered : ended) - report.started);
+  if (!report.is_question) seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
   if (report.answered == base::TimePoint{}) return;
@@ -164,6 +165,7 @@ void export_span(const observe::AccessRecord& record, const RequestReport& repor
 }  // namespace
 
 limit::Ending ending_of(const RequestReport& report) noexcept {
+  if (report.told_ending) return *report.told_ending;
   const bool answered = report.answered != base::TimePoint{};
   if (!answered) return {.failed = report.failure == "upstream_failed"};
   // no latency: a fast error does not prove that the server has capacity

@@ -14,6 +14,7 @@
 #include "weir/policy/priority.hpp"
 #include "weir/policy/usage.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -22,8 +23,11 @@ namespace weir::proxy {
 
 namespace {
 
-bool shows_usage(const policy::Route* route) noexcept {
-  return route != nullptr && route->respond && route->respond->usage;
+// Returns true if the answer shows the client's own limits, and charges nothing. weir decides about a
+// question as if its route forwarded the request.
+bool shows_usage(const ExchangeContext& context) noexcept {
+  const auto* route = context.route();
+  return !context.report.is_question && route != nullptr && route->respond && route->respond->usage;
 }
 
 }  // namespace
@@ -40,14 +44,16 @@ Exchange::~Exchange() {
   }
   admission.abandon();
   try {
-    admission.settlements().settle_bytes(report.body_in + report.tunnel_in, report.body_out);
+    // weir forwards no octets for a question, so the reserve remains charged
+    if (!report.is_question)
+      admission.settlements().settle_bytes(report.body_in + report.tunnel_in, report.body_out);
     admission.settlements().end();
   } catch (const std::bad_alloc&) {  // no memory for the message to Redis, so the charge in Redis remains
   }
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
   if (!begun_) return;
-  if (report.route) context_.route_tallies().in_flight.remove();
+  if (report.route && !report.is_question) context_.route_tallies().in_flight.remove();
   report_access(report, {context_.worker, context_.config, context_.buffers, admission}, ended);
 }
 
@@ -58,43 +64,12 @@ void Exchange::cancel() noexcept {
   if (upstream_ != nullptr) upstream_->cancel();
 }
 
-// Identifies the client, and fills in the request as routes and rules see it.
-void Exchange::identify() {
-  auto& buffers = context_.buffers;
-  auto& report = context_.report;
-  const auto& config = context_.config;
-  const auto& peer = context_.client.peer;
-  buffers.head.bounds = config.client.bounds;
-  context_.read_clock();
-  report.started = context_.now;
-  report.machine_started = net::Clock::machine_now();
-  buffers.credentials.now = report.started;
-  buffers.credentials.machine_now = report.machine_started;
-  buffers.credentials.keys_current = false;
-  buffers.credentials.certificate_subject = peer.certificate_subject;
-  if (config.certificates) buffers.credentials.certificate = context_.client.certificate();
-  buffers.request =
-      policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
-  if (config.elastic) buffers.request.load = context_.worker.load.load();
-  buffers.request.factors = config.factors;
-  buffers.request.secure = context_.client.is_secure();
-  // most listeners have no name, and clear() costs less than an assignment
-  if (const auto name = context_.client.listener_name(); name.empty())
-    buffers.texts.listener.clear();
-  else
-    buffers.texts.listener = name;
-  buffers.request.listener = buffers.texts.listener;
-  buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
-  if (config.tracing) context_.join_trace();
-  begun_ = true;
-}
-
 // Returns true if this request comes from a certificate authority that checks whether weir controls a domain
 // name (ACME). The text of the answer is then in `buffers.text`. No route and no rule applies to such a
 // request.
 bool Exchange::is_challenge() {
   const auto* challenges = context_.worker.challenges;
-  if (challenges == nullptr || !challenges->are_pending()) return false;
+  if (challenges == nullptr || context_.report.is_question || !challenges->are_pending()) return false;
   const auto& request = context_.buffers.request;
   if (request.head->method != "GET") return false;
   auto text = challenges->answer_to(request.path);
@@ -105,18 +80,21 @@ bool Exchange::is_challenge() {
 net::Task<Ending> Exchange::run() {
   const auto& config = context_.config;
   auto& request = context_.buffers.request;
-  identify();
+  context_.identify();
+  begun_ = true;
   if (is_challenge()) return reply_.answer_challenge();
   context_.report.route = policy::choose_route(config.routes, request);
   // the destructor decrements this counter
-  if (context_.report.route) context_.route_tallies().in_flight.add();
+  if (context_.report.route && !context_.report.is_question) context_.route_tallies().in_flight.add();
   const auto* route = context_.route();
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config.server.max_body;
   if (most != 0) context_.client.body().allow(most);
   const auto pre_check = run_pre_check(request, route, context_.client.head_size(), most);
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
-  if (config.cors && http::is_preflight(*config.cors, context_.buffers.head)) return take_preflight();
+  const bool forwards = !context_.report.is_question;
+  if (forwards && config.cors && http::is_preflight(*config.cors, context_.buffers.head))
+    return take_preflight();
   if (config.client.tokens) {
     if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
       return apply_decision(admission_result);
@@ -154,7 +132,7 @@ net::Task<Ending> Exchange::show_usage() {
 // does not verify the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   const auto& request = context_.buffers.request;
-  if (shows_usage(context_.route()) || !policy::needs_claims(context_.buffers.rules, request)) return false;
+  if (shows_usage(context_) || !policy::needs_claims(context_.buffers.rules, request)) return false;
   context_.report.asked_at = context_.now;
   return context_.admission.refuses_unverified(context_.now, admission_result);
 }
@@ -167,12 +145,13 @@ std::optional<policy::TokenVerifier::KeySource> Exchange::lacking_keys() {
   const auto* route = context_.route();
   if (request.client.token.empty()) return std::nullopt;
   const bool for_rules =
-      shows_usage(route) ? policy::needs_claims_for_usage(config.rules, request) : needs_token_to_decide();
+      shows_usage(context_) ? policy::needs_claims_for_usage(config.rules, request) : needs_token_to_decide();
   const auto for_server = [&] {
     const auto& settings = context_.snapshot.pool(route->upstream).settings();
     return policy::needs_claims(settings.hash_key, request);
   };
-  const bool for_route = route != nullptr && (policy::asks_who(*route) || (!route->respond && for_server()));
+  const bool for_route = route != nullptr && !context_.report.is_question &&
+                         (policy::asks_who(*route) || (!route->respond && for_server()));
   if (!for_rules && !for_route) return std::nullopt;
   return config.client.tokens->lacking(request.client.token);
 }
@@ -203,7 +182,7 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
 }
 
 net::Task<Ending> Exchange::verify_and_decide() {
-  if (shows_usage(context_.route())) return show_usage();
+  if (shows_usage(context_)) return show_usage();
   if (context_.config.client.tokens && needs_token_to_decide()) verify_token();
   return context_.config.inspects ? inspect() : decide();
 }
@@ -258,6 +237,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   if (!report.decided) return reply_.refuse(admission_result);
   if (context_.worker.retiring) ++context_.worker.decided_apart;
   context_.note_rate_limit_headers(report.decision);
+  if (report.is_question && report.decision.verdict != policy::Verdict::Reject) return admit_question();
   switch (report.decision.verdict) {
     case policy::Verdict::Reject:
       return reply_.refuse(admission_result);
@@ -308,6 +288,21 @@ net::Task<Ending> Exchange::pass_on() {
   }
   context_.admission.keep();
   return last ? reply_.answer_max_forwards() : reply_.respond(route);
+}
+
+// Ends a question that no rule refuses, without an answer to it. The charges remain. If the request would
+// have to wait in a queue, its departure remains promised, and the asker must wait for it.
+net::Task<Ending> Exchange::admit_question() {
+  auto& report = context_.report;
+  report.status = 200;
+  report.admitted = true;
+  if (report.decision.verdict == policy::Verdict::Delay) {
+    const auto delayed = context_.admission.delayed();
+    report.departed = std::max(delayed.departure.at, delayed.not_before);
+    report.wait = report.departed - context_.now;
+  }
+  context_.admission.keep();
+  return net::Task<Ending>::ended(Ending::Answered);
 }
 
 net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
@@ -374,12 +369,12 @@ net::Task<Ending> Exchange::give_up_waiting() {
 }
 
 // Counts the request as in flight and returns true. Returns false if too many requests are in flight. Does
-// not count a request that weir answers itself, and returns true for it, so that a health check does not fail
-// under load.
+// not count questions, and requests that weir answers itself, and returns true for them, so that a health
+// check does not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();
-  if (route == nullptr || route->respond || !in_flight.bounded()) return true;
+  if (route == nullptr || route->respond || !in_flight.bounded() || context_.report.is_question) return true;
   in_flight_ = in_flight.enter(priority_);
   return in_flight_;
 }

@@ -36,8 +36,11 @@ class Exchange {
 
   void cancel() noexcept;  // ends each wait for a departure, a key or an upstream
 
+  // For questions, whose decision is in the context's report. Their charges are settled or refunded through
+  // the context.
+  [[nodiscard]] ExchangeContext& context() noexcept { return context_; }
+
  private:
-  void identify();
   [[nodiscard]] bool is_challenge();
   [[nodiscard]] net::Task<Ending> take_preflight();
   [[nodiscard]] net::Task<Ending> show_usage();
@@ -55,6 +58,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> apply_decision(const AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> wait_in_queue();
   [[nodiscard]] net::Task<Ending> pass_on();
+  [[nodiscard]] net::Task<Ending> admit_question();
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   [[nodiscard]] net::Task<bool> hold_body(Pacing& pacing, base::Duration patience);
   [[nodiscard]] net::Task<Ending> give_up_waiting();

@@ -2,6 +2,7 @@
 
 #include "proxy/admission/rate_limit_headers.hpp"
 
+#include "weir/ask/question.hpp"
 #include "weir/policy/claims.hpp"
 
 namespace weir::proxy {
@@ -18,11 +19,49 @@ ExchangeContext::ExchangeContext(ClientStream& a_client)
     : loan_(a_client.worker.take_buffers()),
       client(a_client),
       watch(a_client.watch),
+      question(a_client.question()),
       worker(a_client.worker),
       snapshot(a_client.worker.worker_snapshots),
       config(snapshot.config()),
       buffers(*loan_),
       admission(worker, config, buffers) {}
+
+void ExchangeContext::identify() {
+  const auto& peer = client.peer;
+  buffers.head.bounds = config.client.bounds;
+  read_clock();
+  report.started = now;
+  report.machine_started = net::Clock::machine_now();
+  report.is_question = question != nullptr;
+  buffers.credentials.now = report.started;
+  buffers.credentials.machine_now = report.machine_started;
+  buffers.credentials.keys_current = false;
+  buffers.credentials.certificate_subject = peer.certificate_subject;
+  if (config.certificates) buffers.credentials.certificate = client.certificate();
+  buffers.request =
+      policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
+  if (config.elastic) buffers.request.load = worker.load.load();
+  buffers.request.factors = config.factors;
+  describe_connection();
+  buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
+  if (config.tracing) join_trace();
+}
+
+// Fills in what the request's head does not say: the connection, or the rest of the question.
+void ExchangeContext::describe_connection() {
+  auto& request = buffers.request;
+  request.secure = client.is_secure();
+  // most listeners have no name, and clear() costs less than an assignment
+  if (const auto name = client.listener_name(); name.empty())
+    buffers.texts.listener.clear();
+  else
+    buffers.texts.listener = name;
+  request.listener = buffers.texts.listener;
+  if (question == nullptr) return;
+  request.domain = question->domain;
+  request.descriptors = question->descriptors;
+  request.stated_cost = question->cost;
+}
 
 void ExchangeContext::name_request() {
   if (!buffers.request_id.empty()) return;

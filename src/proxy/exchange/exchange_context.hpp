@@ -28,6 +28,7 @@ class ExchangeContext {
 
   ClientStream& client;
   ClientWatch& watch;
+  const ask::Question* const question;  // null: the request is to be forwarded
   Worker& worker;
   const WorkerSnapshots::SnapshotRef
       snapshot;                 // the worker snapshot that was current when the request started
@@ -50,6 +51,8 @@ class ExchangeContext {
     return head.framing == http::Framing::Length && client.body().at_hand().size() >= head.content_length;
   }
   void read_clock() noexcept { now = worker.clock.now(); }
+  // Identifies the client, and fills in the request as routes and rules see it.
+  void identify();
   // Returns the HTTP-date of `now`.
   [[nodiscard]] std::string_view date() {
     return worker.http_date(report.machine_started + (now - report.started));
@@ -107,6 +110,9 @@ class ExchangeContext {
   // another message. The client would take it for the rest of this message. `late`: true if the client is too
   // slow, false if it has disconnected.
   Ending give_up_writing(bool late);
+
+ private:
+  void describe_connection();
 };
 
 }  // namespace weir::proxy

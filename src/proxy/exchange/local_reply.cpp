@@ -205,7 +205,7 @@ net::Task<Ending> LocalReply::send(http::Answer answer) {
   answer.date = context_.date();
   answer.request_id = buffers.request_id;
   context_.report.status = answer.status;
-  if (http::is_grpc(buffers.head.fields)) {
+  if (!context_.report.is_question && http::is_grpc(buffers.head.fields)) {
     buffers.rate_limit_headers.resize(answer.fields.empty() ? 0 : buffers.rate_limit_headers.size());
     http::make_trailers_only(answer, buffers.rate_limit_headers);
   }

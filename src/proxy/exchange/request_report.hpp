@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weir/base/time.hpp"
+#include "weir/limit/concurrency.hpp"
 #include "weir/policy/evaluation.hpp"
 
 #include <cstddef>
@@ -38,6 +39,12 @@ struct RequestReport {
   // The rule whose store was unreachable, if weir refused for that reason.
   const policy::Rule* closed = nullptr;
   std::string_view failure{};  // value of `failure` in the access log; static text
+
+  // The members below belong to questions, which reach no server.
+  bool is_question = false;
+  bool admitted = false;   // true: no rule refuses the question
+  base::Duration wait{0};  // how long the asker must wait for the departure of the request
+  std::optional<limit::Ending> told_ending{};  // how the asker's server answered, as the asker says
 };
 
 }  // namespace weir::proxy
