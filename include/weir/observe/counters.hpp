@@ -8,6 +8,7 @@
 #pragma once
 
 #include "weir/limit/charge.hpp"
+#include "weir/observe/ask_tallies.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/outcomes.hpp"
 #include "weir/observe/refused_clients.hpp"
@@ -200,6 +201,7 @@ class alignas(64) Counters {
   Tally store_failures;      // decisions, and charges of streams, for which Redis did not answer in time
   Tally preflights;          // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
+  AskTallies ask;            // the questions that weir answered
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
   // The refused clients of each rule for which an alert watches single clients.

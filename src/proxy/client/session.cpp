@@ -1,9 +1,9 @@
 #include "proxy/client/session.hpp"
 
+#include "proxy/ask/ask_service.hpp"
 #include "proxy/client/connection_opening.hpp"
 #include "proxy/client/head_refusal.hpp"
 #include "proxy/client/head_scanner.hpp"
-#include "proxy/client/http1_stream.hpp"
 #include "proxy/exchange/exchange.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/http2/http2_connection.hpp"
@@ -55,6 +55,7 @@ Session::~Session() {
 void Session::cancel_all() noexcept {
   client.cancel();
   if (exchange_ != nullptr) exchange_->cancel();
+  if (ask_ != nullptr) ask_->cancel();
   if (pause_waiter_ != nullptr) pause_waiter_->wake();
   if (onward_ != nullptr) onward_->cancel();
 }
@@ -295,7 +296,18 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;
-  {
+  if (listener_.ask) {
+    AskService service(stream, listener_.ask);
+    auto& buffers = service.buffers();
+    if (const auto fault = stream.read_head(head_size, buffers.head, buffers.out)) {
+      co_await refuse_head(*fault, stream.head_bytes());
+      co_return false;
+    }
+    const ScopedCancelTarget cancel_target(ask_, service);
+    const auto ending = co_await service.run();
+    next = stream.after(ending);
+    stream.forget_exchange();
+  } else {
     Exchange exchange(stream);
     auto& buffers = exchange.buffers();
     if (const auto fault = stream.read_head(head_size, buffers.head, buffers.out)) {
@@ -310,6 +322,12 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
   waits_without_client_ = false;
   inbox.unpin();
+  if (next == Http1Stream::Next::KeepAlive) co_return true;
+  co_return co_await end_request(stream, next);
+}
+
+// Ends a request after which no other request can follow at once. Returns true if another can follow now.
+net::Task<bool> Session::end_request(Http1Stream& stream, Http1Stream::Next next) {
   if (next == Http1Stream::Next::DropRest) {
     const bool in_step = co_await drop_rest(stream.body());
     next = in_step ? Http1Stream::Next::KeepAlive : Http1Stream::Next::Linger;

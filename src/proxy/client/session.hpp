@@ -4,6 +4,7 @@
 
 #include "proxy/client/client_peer.hpp"
 #include "proxy/client/client_watch.hpp"
+#include "proxy/client/http1_stream.hpp"
 
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head_parser.hpp"
@@ -23,6 +24,7 @@
 
 namespace weir::proxy {
 
+class AskService;
 class Exchange;
 class Http2Connection;
 
@@ -81,6 +83,10 @@ class Session final : public ClientWatch {
   [[nodiscard]] std::string_view certificate() {
     if (!peer.certificate) peer.certificate = client.peer_certificate();
     return *peer.certificate;
+  }
+  // Returns the settings with which the listener answers questions now; null: the listener proxies.
+  [[nodiscard]] const std::shared_ptr<const AskSettings>& ask_settings() const noexcept {
+    return listener_.ask;
   }
   // Returns why weir rejected the client's certificate. Empty if weir did not reject it.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
@@ -156,6 +162,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool hand_off();
   [[nodiscard]] net::Task<bool> relay_to_successor();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
+  [[nodiscard]] net::Task<bool> end_request(Http1Stream& stream, Http1Stream::Next next);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, std::string_view bytes);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
@@ -164,6 +171,7 @@ class Session final : public ClientWatch {
   const AcceptorSettings& listener_;
   const bool& acceptor_closed_;
   Exchange* exchange_ = nullptr;                   // the current exchange
+  AskService* ask_ = nullptr;                      // the current call of an asker
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay

@@ -1,5 +1,6 @@
 #include "proxy/http2/http2_stream.hpp"
 
+#include "proxy/ask/ask_service.hpp"
 #include "proxy/client/head_refusal.hpp"
 #include "proxy/client/session.hpp"
 #include "proxy/exchange/exchange.hpp"
@@ -29,30 +30,6 @@ std::string new_websocket_key() {
 
 }  // namespace
 
-bool Http2StreamWatch::has_gone() const noexcept {
-  return stream_.is_gone();
-}
-
-void Http2StreamWatch::note_gone() noexcept {
-  if (!waits_cancellably_ || left_ || waits_without_client_) return;
-  left_ = true;
-  stream_.cancel_all();
-}
-
-void Http2StreamWatch::on_late() noexcept {
-  late_ = true;
-  stream_.cancel_all();
-}
-
-void Http2StreamWatch::on_tick() noexcept {
-  if (stream_.worker.hard_stop) {
-    late_ = true;
-    return stream_.cancel_all();
-  }
-  if (stream_.is_gone()) note_gone();
-  if (!waits_cancellably_ && !stream_.worker.draining) doze();
-}
-
 Http2Stream::Http2Stream(Http2Connection& connection, std::int32_t id)
     : ClientStream(connection.worker(), watch_, connection.session().peer),
       connection_(connection),
@@ -75,6 +52,16 @@ net::Task<void> Http2Stream::serve() {
     co_return;
   }
   connection_.note_taken(id_);
+  if (const auto settings = connection_.session().ask_settings()) {
+    AskService service(*this, settings);
+    if (const auto fault = read_head(service.buffers())) {
+      co_await refuse(*fault);
+    } else {
+      const ScopedCancelTarget cancel_target(ask_, service);
+      ending_ = co_await service.run();
+    }
+    co_return forget_exchange();
+  }
   Exchange exchange(*this);
   if (const auto fault = read_head(exchange.buffers())) {
     co_await refuse(*fault);
@@ -83,6 +70,10 @@ net::Task<void> Http2Stream::serve() {
     ending_ = co_await exchange.run();
   }
   if (tunnel_) end_tunnel();
+  forget_exchange();
+}
+
+void Http2Stream::forget_exchange() noexcept {
   sink_.reset();  // the sink refers to memory of the exchange
   out_ = nullptr;
 }
@@ -149,6 +140,7 @@ void Http2Stream::note_room() noexcept {
 void Http2Stream::cancel_all() noexcept {
   cancel();
   if (exchange_ != nullptr) exchange_->cancel();
+  if (ask_ != nullptr) ask_->cancel();
   if (pause_waiter_ != nullptr) pause_waiter_->wake();
 }
 

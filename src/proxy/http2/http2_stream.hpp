@@ -24,6 +24,7 @@
 
 namespace weir::proxy {
 
+class AskService;
 class Exchange;
 class Http2Connection;
 class Http2Stream;
@@ -120,6 +121,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] net::Task<net::ErrorCode> send_now();
   [[nodiscard]] std::size_t take_arrived(char* at, std::size_t size);
   void end_tunnel() noexcept;
+  void forget_exchange() noexcept;
   void reset(http::Http2Error error) noexcept;
 
   Http2Connection& connection_;
@@ -137,6 +139,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   net::Readiness arrival_;  // notified when octets, the end of the body or the end of the stream arrive
   net::Notification room_;  // notified when the connection's output buffer has room
   Exchange* exchange_ = nullptr;
+  AskService* ask_ = nullptr;
   DecisionPause::Waiter* pause_waiter_ = nullptr;
   std::string* out_ = nullptr;  // memory of the exchange for an answer's text
   Ending ending_ = Ending::Close;

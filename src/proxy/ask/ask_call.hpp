@@ -1,0 +1,71 @@
+// One call on a listener that answers questions: its request, its body and its answer. The functions of each
+// API (decide_api.hpp, forward_auth.hpp, …) serve a call. AskService owns it; only the worker's thread uses
+// it.
+#pragma once
+
+#include "proxy/ask/question_exchange.hpp"
+#include "proxy/client/client_stream.hpp"
+#include "proxy/exchange/ending.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
+
+#include "weir/ask/answer.hpp"
+#include "weir/ask/question.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/net/task.hpp"
+#include "weir/observe/ask_tallies.hpp"
+#include "weir/proxy/ask_settings.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+class AskCall {
+ public:
+  static constexpr std::size_t kMostBody = 1 << 20;  // octets of a call's body
+
+  // `a_client`: the connection of the call. Must outlive this object.
+  AskCall(ClientStream& a_client, std::shared_ptr<const AskSettings> a_settings);
+  ~AskCall();
+  AskCall(const AskCall&) = delete;
+  AskCall& operator=(const AskCall&) = delete;
+
+  ClientStream& client;
+  Worker& worker;
+
+ private:
+  // shared, because a reload may replace the settings of the listener
+  const std::shared_ptr<const AskSettings> settings_;
+  std::unique_ptr<ExchangeBuffers> loan_;
+
+ public:
+  const AskSettings& settings;
+  ExchangeBuffers& buffers;  // the call's head, its body, and the text to send
+
+  // Reads the whole body. If that fails, returns the error to answer; its status is 0 if the body was read.
+  [[nodiscard]] net::Task<LocalError> read_body();
+  // Returns the body. REQUIRES that read_body() succeeded.
+  [[nodiscard]] std::string_view body() const noexcept { return buffers.inspected.view(); }
+
+  // Decides about a question, and counts it. If the asker has disconnected, the answer's status is 0.
+  [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
+
+  // Sends the answer to the call. gRPC calls get a trailers-only answer.
+  [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
+  // Sends an error with a JSON body. `what`: a sentence, whatever characters it contains. `fields`: complete
+  // header lines.
+  [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what, std::string_view fields = {});
+
+  void cancel() noexcept;  // ends each wait for a decision
+
+ private:
+  [[nodiscard]] LocalError fault_of(BodySource::Status status) const noexcept;
+
+  QuestionExchange* question_ = nullptr;  // set while weir decides about a question
+  std::string text_;                      // the text of an error
+  std::string fields_;                    // its fields
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,68 @@
+#include "proxy/ask/decide_api.hpp"
+
+#include "weir/ask/answer_json.hpp"
+#include "weir/ask/question_json.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace weir::proxy {
+
+namespace {
+
+// Returns the status of the answer to the call: 200 if weir has decided, whatever the decision.
+unsigned call_status(const ask::Answer& answer) noexcept {
+  return answer.error.empty() ? 200 : answer.status;
+}
+
+// POST /v1/decide: decides about one question, or about each question of an array in turn.
+net::Task<Ending> serve_questions(AskCall& call) {
+  const auto fault = co_await call.read_body();
+  if (fault) co_return co_await call.error(fault.status, fault.what);
+  auto list = ask::read_questions(call.body());
+  if (!list) {
+    call.worker.counters.ask.questions(observe::AskApi::Decide, observe::AskResult::Error).add();
+    co_return co_await call.error(400, list.error().message);
+  }
+  std::vector<ask::Answer> answers;
+  answers.reserve(list->questions.size());
+  for (auto& question : list->questions) {
+    auto decision = call.decide(std::move(question), observe::AskApi::Decide);
+    answers.push_back(co_await decision);
+    if (answers.back().status == 0) co_return Ending::Close;
+  }
+  std::string text;
+  if (list->is_batch)
+    ask::append_answers_json(text, answers);
+  else
+    ask::append_answer_json(text, answers.front());
+  const auto status = list->is_batch ? 200 : call_status(answers.front());
+  co_return co_await call.answer({.status = status, .body = text});
+}
+
+using Serve = net::Task<Ending> (*)(AskCall&);
+
+struct Endpoint {
+  std::string_view path;
+  std::string_view method;  // empty: any
+  Serve serve;
+};
+
+constexpr Endpoint kEndpoints[] = {
+    {"/v1/decide", "POST", serve_questions},
+};
+
+}  // namespace
+
+net::Task<Ending> serve_decide(AskCall& call) {
+  const auto& head = call.buffers.head;
+  for (const auto& endpoint : kEndpoints) {
+    if (endpoint.path != head.path) continue;
+    if (endpoint.method.empty() || endpoint.method == head.method) return endpoint.serve(call);
+    const std::string method(endpoint.method);
+    return call.error(405, "this path accepts only " + method, "Allow: " + method + "\r\n");
+  }
+  return call.error(404, "there is no such path; this listener answers POST /v1/decide");
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,76 @@
+#include "proxy/ask/question_answer.hpp"
+
+#include "weir/http/answer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+// Returns the seconds of the Retry-After line, so that the answer's member and its field agree although the
+// time is lengthened at random.
+std::optional<std::uint64_t> retry_after_in(std::string_view fields) noexcept {
+  constexpr std::string_view kName = "Retry-After: ";
+  auto at = fields.starts_with(kName) ? 0 : fields.find("\r\nRetry-After: ");
+  if (at == std::string_view::npos) return std::nullopt;
+  at = fields.find(kName, at) + kName.size();
+  std::uint64_t seconds = 0;
+  const auto parsed = std::from_chars(fields.data() + at, fields.data() + fields.size(), seconds);
+  return parsed.ec == std::errc{} ? std::optional(seconds) : std::nullopt;
+}
+
+// Returns the rule that decided; null if there is none.
+const policy::Rule* deciding_rule(const RequestReport& report) noexcept {
+  if (report.decided) return report.decision.rule;
+  return report.closed != nullptr ? report.closed : report.unmet;
+}
+
+void add_limit(ask::Answer& answer, const RequestReport& report) {
+  const auto& decision = report.decision;
+  if (const auto* rule = deciding_rule(report)) answer.rule = rule->name;
+  if (!report.decided || decision.limiter == nullptr) return;
+  const auto limit = limit::quota_of(*decision.limiter, decision.outcome);
+  answer.limit = limit;
+  answer.remaining = std::min<std::uint64_t>(decision.outcome.remaining, limit);
+  if (!limit::holds(*decision.limiter)) answer.reset_after = decision.outcome.reset_after;
+}
+
+}  // namespace
+
+ask::Answer answer_of(ExchangeContext& context, QuestionStream::Refusal&& refusal) {
+  const auto& report = context.report;
+  ask::Answer answer;
+  answer.allowed = report.admitted;
+  answer.status = report.status;
+  answer.wait = report.wait;
+  add_limit(answer, report);
+  if (answer.allowed) {
+    answer.fields = context.buffers.rate_limit_headers;
+    return answer;
+  }
+  answer.fields = std::move(refusal.fields);
+  answer.content_type = std::move(refusal.content_type);
+  answer.body = std::move(refusal.body);
+  answer.retry_after_seconds = retry_after_in(answer.fields);
+  return answer;
+}
+
+ask::Answer refusal_of(const http::Fault& fault) {
+  ask::Answer answer;
+  answer.status = fault.status;
+  answer.content_type = "application/json";
+  http::append_error_json(answer.body, fault.status, fault.what);
+  return answer;
+}
+
+ask::Answer error_answer(unsigned status, std::string_view what) {
+  ask::Answer answer;
+  answer.status = status;
+  answer.error = what;
+  return answer;
+}
+
+}  // namespace weir::proxy

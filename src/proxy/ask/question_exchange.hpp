@@ -1,0 +1,50 @@
+// One question: decides about it, and keeps its charges as long as its permit is open. AskCall owns the
+// object while weir decides; Permits owns it afterwards. Only the worker's thread uses it.
+#pragma once
+
+#include "proxy/ask/question_stream.hpp"
+#include "proxy/client/client_watch.hpp"
+#include "proxy/exchange/exchange.hpp"
+
+#include "weir/ask/answer.hpp"
+#include "weir/ask/question.hpp"
+#include "weir/base/time.hpp"
+#include "weir/net/task.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir::proxy {
+
+class QuestionExchange final : private ClientWatch {
+ public:
+  // `asker`: the connection over which the question came. Must outlive the decision.
+  QuestionExchange(ClientStream& asker, ask::Question question);
+
+  // Decides, and charges the limits. Must be called once. If the asker has disconnected, nothing is charged
+  // and the answer's status is 0.
+  [[nodiscard]] net::Task<ask::Answer> decide();
+  // Ends each wait of the decision.
+  void cancel() noexcept { exchange_.cancel(); }
+
+  [[nodiscard]] const ask::Question& question() const noexcept { return *stream_.question(); }
+  // Returns true if the question holds something that ends only with a settlement: a permit of a concurrency
+  // limit, or a charge that the answer to the request corrects.
+  [[nodiscard]] bool needs_settlement();
+  // Refunds the charges.
+  void refund() { exchange_.context().refund(); }
+
+ private:
+  [[nodiscard]] bool has_gone() const noexcept override { return stream_.has_asker_gone(); }
+  void on_late() noexcept override;
+  void on_tick() noexcept override;
+  [[nodiscard]] bool is_overdue() const noexcept;
+  [[nodiscard]] ask::Answer conclude();
+
+  Worker& worker_;
+  base::TimePoint asked_at_{};
+  QuestionStream stream_;
+  Exchange exchange_;  // destroyed first, because it uses the other members
+};
+
+}  // namespace weir::proxy
