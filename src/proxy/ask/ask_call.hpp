@@ -43,6 +43,7 @@ class AskCall {
  public:
   const AskSettings& settings;
   ExchangeBuffers& buffers;  // the call's head, its body, and the text to send
+  bool authorization_is_token = false;  // true: the call's Authorization contains the listener's token
 
   // Reads the whole body. If that fails, returns the error to answer; its status is 0 if the body was read.
   [[nodiscard]] net::Task<LocalError> read_body();

@@ -3,6 +3,8 @@
 #include "proxy/ask/decide_api.hpp"
 #include "proxy/ask/rls_service.hpp"
 
+#include "weir/ask/forwarded_question.hpp"
+
 #include <openssl/crypto.h>
 
 namespace weir::proxy {
@@ -12,27 +14,36 @@ namespace {
 constexpr std::string_view kScheme = "bearer ";
 
 // Returns the token of an Authorization field: "Bearer TOKEN" (RFC 6750 §2.1); empty if there is none.
-std::string_view token_in(std::string_view authorization) noexcept {
+std::string_view bearer_token(std::string_view authorization) noexcept {
   const bool bears = authorization.size() > kScheme.size() &&
                      http::equal_ignoring_case(authorization.substr(0, kScheme.size()), kScheme);
   return bears ? authorization.substr(kScheme.size()) : std::string_view{};
 }
 
+// Returns true if the texts are equal. The time of the call reveals at most the length of the token.
+bool is_equal(std::string_view offered, std::string_view token) noexcept {
+  return offered.size() == token.size() && CRYPTO_memcmp(offered.data(), token.data(), token.size()) == 0;
+}
+
 }  // namespace
 
 net::Task<Ending> AskService::run() {
-  if (!has_token()) return refuse_access();
+  if (!check_token()) return refuse_access();
   return call_.settings.api == AskSettings::Api::Rls ? serve_rls(call_) : serve_decide(call_);
 }
 
-// Returns true if the call has the token of the listener. The time of the comparison reveals at most the
-// length of the token.
-bool AskService::has_token() const {
+// Returns true if the call has the token of the listener, in Authorization or in the field for askers that
+// forward the Authorization of their client.
+bool AskService::check_token() {
   const std::string_view token = call_.settings.token;
   if (token.empty()) return true;
-  const auto* field = http::find_field(call_.buffers.head.fields, http::FieldId::Authorization);
-  const auto offered = field != nullptr ? token_in(field->value) : std::string_view{};
-  return offered.size() == token.size() && CRYPTO_memcmp(offered.data(), token.data(), token.size()) == 0;
+  const auto& fields = call_.buffers.head.fields;
+  const auto* authorization = http::find_field(fields, http::FieldId::Authorization);
+  call_.authorization_is_token =
+      authorization != nullptr && is_equal(bearer_token(authorization->value), token);
+  if (call_.authorization_is_token) return true;
+  const auto* field = http::find_field(fields, ask::kTokenField);
+  return field != nullptr && is_equal(field->value, token);
 }
 
 net::Task<Ending> AskService::refuse_access() {

@@ -25,7 +25,7 @@ class AskService {
   void cancel() noexcept { call_.cancel(); }  // ends each wait for a decision
 
  private:
-  [[nodiscard]] bool has_token() const;
+  [[nodiscard]] bool check_token();
   [[nodiscard]] net::Task<Ending> refuse_access();
 
   AskCall call_;

@@ -1,5 +1,7 @@
 #include "proxy/ask/decide_api.hpp"
 
+#include "proxy/ask/forward_auth.hpp"
+
 #include "weir/ask/answer_json.hpp"
 #include "weir/ask/question_json.hpp"
 
@@ -50,6 +52,7 @@ struct Endpoint {
 
 constexpr Endpoint kEndpoints[] = {
     {"/v1/decide", "POST", serve_questions},
+    {"/v1/forward-auth", "", serve_forward_auth},
 };
 
 }  // namespace
@@ -62,7 +65,8 @@ net::Task<Ending> serve_decide(AskCall& call) {
     const std::string method(endpoint.method);
     return call.error(405, "this path accepts only " + method, "Allow: " + method + "\r\n");
   }
-  return call.error(404, "there is no such path; this listener answers POST /v1/decide");
+  return call.error(404, "there is no such path; this listener answers /v1/decide, /v1/settle, /v1/forward-auth and "
+                    "/v1/openapi.json");
 }
 
 }  // namespace weir::proxy
