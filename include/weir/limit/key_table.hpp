@@ -94,8 +94,8 @@ class KeyTable {
   // If `timestamp` is not null, it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here
   // and in the functions below. Allocates no memory if `violations` is None.
   //
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
-  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. The limiter ID of a charge
+  // with `counted` set is odd if that of the previous charge is even, and even if it is odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called

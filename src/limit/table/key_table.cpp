@@ -59,8 +59,7 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   line.limiter = charge.limiter;
   line.rule = charge.rule;
   locks.lock_overflow();
-  line.step =
-      step(*charge.limiter, overflow.cell(charge.rule, charge.limiter_id, *charge.limiter), now, charge.cost);
+  line.step = step(*charge.limiter, locks.overflow_cell(charge), now, charge.cost);
   line.step.outcome.overflow = true;
   return line;
 }
@@ -99,7 +98,7 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
 }
 
 void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base::TimePoint now,
-                            LineCheck& line) const {
+                            LineCheck& line, const Locks& locks) const {
   const Limiter& limiter = *line.limiter;
   const bool fits = line.step.outcome.allowed;
   line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
@@ -110,8 +109,7 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
     line.step.drained_at = log->expiry_of(line.mark);
     return;  // finish() removes old entries so that the new entry fits
   }
-  const Cell cell =
-      line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.limiter_id, limiter);
+  const Cell cell = line.slot != nullptr ? line.slot->cell : locks.overflow_cell(charge);
   line.step.next = charge_over_limit(limiter, cell, now, charge.cost, line.most);
   line.step.drained_at = drained_at(limiter, line.step.next);
 }
@@ -245,12 +243,14 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Impl::LineCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
-      impl_->follow(charges[i], lines[i - 1], now, line);
+      impl_->follow(charges[i], lines[i - 1], now, line, locks);
     if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
       line.step.outcome.overflow = true;  // the slot began as a copy of the shared overflow cell
     if (charges[i].penalty != nullptr) [[unlikely]]
       impl_->apply_penalty(charges[i], now, violations, line.step.outcome);
     outcomes[i] = line.step.outcome;
+    if (line.slot == nullptr && line.step.outcome.allowed) [[unlikely]]
+      locks.note_overflow(charges[i], line.step.next);
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;
     if (outcomes[i].overflow) [[unlikely]]

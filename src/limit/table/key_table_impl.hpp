@@ -80,7 +80,8 @@ struct KeyTable::Impl {
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
   // Sets the outcome in `line` for a charge that only counts admitted requests (Charge::counted). `decider`:
   // the check of the charge that decides about the request.
-  void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
+  void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line,
+              const Locks& locks) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   // Apply the key's penalty to the outcome of its limiter. look_at_penalty() changes no state. judge() also
   // notes a refusal as a violation. REQUIRES: the charge has a penalty, and the caller holds the shard's

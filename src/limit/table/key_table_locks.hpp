@@ -11,6 +11,8 @@
 #include <mutex>
 #include <span>
 
+#include <boost/container/static_vector.hpp>
+
 namespace weir::limit {
 
 // Locks the shards of a bill (all charges of a request) in ascending order. Then locks the overflow cells if
@@ -44,7 +46,29 @@ class KeyTable::Impl::Locks {
     if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
   }
 
+  // Returns the overflow cell of the charge, with the earlier charges of the bill that use the same cell. A
+  // rule has several charges if it applies to several descriptors of a question. REQUIRES: lock_overflow()
+  // was called.
+  [[nodiscard]] Cell overflow_cell(const Charge& charge) const {
+    for (auto earlier = pending_.rbegin(); earlier != pending_.rend(); ++earlier) {
+      const auto& [made, cell] = *earlier;
+      if (made->rule != charge.rule ||
+          !table_.overflow.is_shared(charge.rule, made->limiter_id, charge.limiter_id))
+        continue;
+      return *made->limiter == *charge.limiter ? cell : carry_over(*made->limiter, cell, *charge.limiter);
+    }
+    return table_.overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
+  }
+  // Remembers the state that the charge gives to its overflow cell once the bill is charged. REQUIRES: the
+  // charge outlives this object.
+  void note_overflow(const Charge& charge, const Cell& next) { pending_.push_back({&charge, next}); }
+
  private:
+  struct Pending {
+    const Charge* charge;
+    Cell next;
+  };
+
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t word = 0; word < shards_.size(); ++word)
@@ -55,6 +79,7 @@ class KeyTable::Impl::Locks {
   const Impl& table_;
   std::array<std::uint64_t, kMaxShards / 64> shards_{};
   std::unique_lock<std::mutex> overflow_;
+  boost::container::static_vector<Pending, kMaxCharges> pending_;
 };
 
 }  // namespace weir::limit

@@ -47,6 +47,11 @@ class Overflow {
     return units == limiter ? cell : carry_over(units, cell, limiter);
   }
 
+  // Returns true if two limiter IDs of a rule use the same overflow cell.
+  [[nodiscard]] bool is_shared(RuleIndex rule, LimiterId one, LimiterId other) const noexcept {
+    return name_of(rule, one) == name_of(rule, other);
+  }
+
   void put(RuleIndex rule, LimiterId limiter_id, const Limiter& limiter, const Cell& cell) noexcept {
     const auto [entry, is_new] = cells_.try_emplace(name_of(rule, limiter_id), limiter, cell);
     if (is_new)

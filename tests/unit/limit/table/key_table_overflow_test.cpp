@@ -120,6 +120,39 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
   EXPECT_EQ(table.peek(bill[1], kStart).remaining, 1);
 }
 
+// A rule may apply to several descriptors of a question, so a bill may have several keys of one limiter.
+TEST_F(KeyTableTest, KeysOfOneBillThatShareAnOverflowCellAreChargedTogether) {
+  KeyTable table(64);
+  fill(table, one_);
+  const std::vector<Charge> two = {line(500'000, three_, 5), line(500'001, three_, 5)};
+  ASSERT_TRUE(charge(table, two, kStart));
+  ASSERT_TRUE(outcomes_[0].overflow && outcomes_[1].overflow);
+  EXPECT_EQ(outcomes_[1].remaining, 1U);
+  EXPECT_EQ(table.peek(two[0], kStart).remaining, 0U) << "the cost of the peek is 1";
+  EXPECT_FALSE(charge(table, two, kStart)) << "only one unit is left";
+  EXPECT_EQ(table.peek(two[0], kStart).remaining, 0U) << "a refused bill charged the overflow cell";
+  ASSERT_TRUE(table.peek(two[0], kStart).allowed);
+  EXPECT_TRUE(charge(table, {two[0]}, kStart));
+  EXPECT_FALSE(charge(table, {two[1]}, kStart));
+}
+
+TEST_F(KeyTableTest, ElasticKeysOfOneBillShareTheirTwoOverflowCells) {
+  KeyTable table(64);
+  fill(table, one_);
+  std::vector<Charge> bill;
+  for (const std::uint64_t client : {500'000U, 500'001U}) {
+    bill.push_back(line(client, three_, 5));
+    bill.push_back(line(client + 1000, three_, 5));
+    bill.back().limiter_id = 1;
+    bill.back().enforced = false;
+    bill.back().counted = true;
+  }
+  ASSERT_TRUE(charge(table, bill, kStart));
+  ASSERT_TRUE(outcomes_[0].overflow && outcomes_[3].overflow);
+  EXPECT_EQ(outcomes_[2].remaining, 1U);
+  EXPECT_EQ(table.peek(bill[1], kStart).remaining, 0U) << "a charge of the odd cell was lost";
+}
+
 TEST_F(KeyTableTest, ChargeNeverTakesTheSlotOfAnotherChargeOfItsRequest) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
