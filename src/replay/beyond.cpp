@@ -26,6 +26,10 @@ std::string beyond_log(const policy::AttributeRef& attribute) {
       return "the region";
     case Attribute::Asn:
       return "the autonomous system";
+    case Attribute::Descriptor:
+      return "the descriptor";
+    case Attribute::Domain:
+      return "the domain";
     default:
       return "";
   }
@@ -44,6 +48,8 @@ std::string beyond_log(const policy::Match& match) {
   if (!match.body_words.empty() || !match.json.empty()) return "the body";
   if (match.https) return "the scheme";
   if (!match.listeners.empty()) return "the listener";
+  if (!match.domains.empty()) return "the domain";
+  if (!match.descriptor.empty()) return "the descriptor";
   if (!match.cities.empty()) return "the city";
   if (!match.regions.empty()) return "the region";
   if (!match.asns.empty()) return "the autonomous system";

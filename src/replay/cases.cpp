@@ -220,17 +220,22 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// If the line has a decision of the rule, adds its charge, with the logged key and cost, to the bill.
+// Adds the charges that the rule made for the logged request, with the logged keys and costs. A rule makes
+// several charges if it applied to several descriptors of a question.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
-  const auto* said = said_of(line, rule);
-  if (said == nullptr) return;
+  for (const auto& said : line.rules)
+    if (said.rule == rule.name) add_told(rule, said, bill);
+}
+
+void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::Bill& bill) {
   auto& told = facts[rule.index];
-  if (said->asks != rule.asks || said->variant > rule.overrides.size() + rule.tiers.size()) {
+  if (said.asks != rule.asks || said.variant > rule.overrides.size() + rule.tiers.size()) {
     ++told.told_otherwise;
     return;
   }
   ++told.told;
-  const auto cost = rule.cost_from.kind == policy::CostSource::Kind::None ? rule.cost : said->cost;
+  const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
+  const auto cost = fixed ? rule.cost : said.cost;
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
     (void)bill.add({&rule, applied}, {.key = key,
                                       .limiter = applied.limiter,
@@ -241,15 +246,15 @@ void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill
                                       .counted = applied.counted,
                                       .penalty = policy::penalty_of(rule)});
   };
-  auto applied = policy::limiter_of(rule, said->variant, said->elastic, said->factor);
-  add(applied, said->key);
+  auto applied = policy::limiter_of(rule, said.variant, said.elastic, said.factor);
+  add(applied, said.key);
   if (!applied.paired) return;
-  add(policy::counted_limiter(rule, applied), {said->key.lo ^ 0x656c'6173'7469'6300, said->key.hi});
+  add(policy::counted_limiter(rule, applied), {said.key.lo ^ 0x656c'6173'7469'6300, said.key.hi});
 }
 
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied] = bill.line(i);
+    const auto& [rule, applied, descriptors] = bill.line(i);
     const auto* said = said_of(line, *rule);
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;

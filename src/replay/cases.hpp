@@ -120,6 +120,7 @@ class Cases {
   [[nodiscard]] policy::RuleList find_rules();
   void collect(const LogLine& line, Case& made);
   void add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
+  void add_told(const policy::Rule& rule, const LoggedRule& said, policy::Bill& bill);
   void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
   void add_refusals(const LogLine& line, Case& made);
   void add_events(const LogLine& line, const Case& made);

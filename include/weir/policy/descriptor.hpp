@@ -23,6 +23,13 @@ struct Descriptor {
   // True: a rule applies only if the descriptor has exactly the keys that the rule names. False: the
   // descriptor may have more keys.
   bool exact = false;
+
+  // Returns the value of the first entry with this key; empty if there is none.
+  [[nodiscard]] std::string_view value_of(std::string_view key) const noexcept {
+    for (const auto& entry : entries)
+      if (entry.key == key) return entry.value;
+    return {};
+  }
 };
 
 }  // namespace weir::policy

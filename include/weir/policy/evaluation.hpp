@@ -9,8 +9,8 @@
 #pragma once
 
 #include "weir/base/time.hpp"
-#include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
+#include "weir/policy/bill.hpp"
 #include "weir/policy/naming.hpp"
 #include "weir/policy/rule_list.hpp"
 
@@ -81,45 +81,15 @@ struct Decision {
   const Rule* delayed_by = nullptr;  // for Delay: the rule with the latest departure
 };
 
-// The rule and the limiter of one charge in a bill. Points to both; the rule set must outlive the bill.
-struct RuleLine {
-  const Rule* rule;
-  AppliedLimiter applied;
-};
-
-// The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
-// describe the same charge. The charge of a rule in shadow mode has `enforced` == false. An elastic rule
-// makes two charges, and the one that does not decide has `counted` == true. Code that counts requests by
-// rule must skip `counted` charges, but not shadow charges.
-class Bill {
- public:
-  // Adds a charge. Returns false if the bill is full (kMaxCharges).
-  bool add(const RuleLine& line, const limit::Charge& charge);
-  void clear() noexcept;
-  // Removes the given charges. The other charges keep their order.
-  void remove(limit::LineSet lines) noexcept;
-  [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
-  [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
-    return {charges_.data(), charges_.size()};
-  }
-  [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
-  [[nodiscard]] std::span<const limit::Outcome> outcomes() const noexcept {
-    return {outcomes_.data(), outcomes_.size()};
-  }
-  [[nodiscard]] const RuleLine& line(std::size_t i) const noexcept { return lines_[i]; }
-
- private:
-  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
-  boost::container::static_vector<RuleLine, limit::kMaxCharges> lines_;
-  boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
-};
-
 class Evaluation {
  public:
   // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
   // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
   // shadow rules that have an objection. Adds shadow rules last, so that they never displace an enforced
   // rule.
+  //
+  // A rule with descriptor_keys adds a charge for each descriptor to which it applies, and one charge for
+  // descriptors with the same key. Their costs are added.
   //
   // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
   // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). REQUIRES:
@@ -170,6 +140,8 @@ class Evaluation {
  private:
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   Objection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Objection add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys);
+  Objection add_charge(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   template <class Takes>
   Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };
@@ -189,12 +161,6 @@ class Evaluation {
 // share of the limit that clients see.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// Refers to one charge of a bill. `bill` is null if there is no such charge.
-struct BillLineRef {
-  const Bill* bill = nullptr;
-  std::size_t line = 0;
-  friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
-};
 // Returns the enforced charge with the longest delay; of equal ones the first. A request whose decision is
 // Delay waits for this charge. The bill is null if there is no enforced charge.
 [[nodiscard]] BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept;

@@ -38,6 +38,9 @@ struct KeyValue {
                                                                   const ClientSettings& settings,
                                                                   std::span<const std::string> texts);
 
+// Returns true if the name of a header, parameter or descriptor's key suggests a secret, such as "token".
+[[nodiscard]] bool is_called_secret(std::string_view name) noexcept;
+
 // Returns the value in UTF-8 for people (policy/octet_text.hpp): "user:ada" or "ip:203.0.113.7". For a
 // secret, returns a digest: "api_key:sha256:9f86d081884c7d65".
 [[nodiscard]] std::string describe(const KeyValue& value);

@@ -50,6 +50,10 @@ struct Match {
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::vector<std::string> listeners;  // the listener must be in this list
+  std::vector<std::string> domains;    // the domain of the question must be in this list
+  // The descriptor must have all these values; keys are case-sensitive. If no descriptor was selected
+  // (Request::descriptor), one descriptor of the question must have them.
+  std::vector<NamedText> descriptor;
   // the matched route must be in this list; set by set_routes(); unused in a route's own conditions
   std::vector<std::string> routes;
   std::optional<Hours> hours;  // the hours that must include Request::now
@@ -77,6 +81,8 @@ struct Match {
     Host,
     Scheme,
     Listener,
+    Domain,
+    Descriptor,
     Route,
     Tier,
     Claim,
@@ -149,11 +155,13 @@ struct Match {
   enum class OfToken : std::uint8_t { Unmet, Ignored };  // how to treat conditions on an unverified token
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
-  // Return the first of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met.
+  // Return the first of `claims` (`headers`, `query`, `json`, `descriptor`) that no value meets; null: all
+  // are met.
   [[nodiscard]] const NamedText* unmet_claim(const ClientIdentity& client) const;
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_json(const Request& request) const;
+  [[nodiscard]] const NamedText* unmet_value(const Request& request) const;
   [[nodiscard]] std::optional<Ambiguity> fault_in_json(const Request& request) const;
 };
 

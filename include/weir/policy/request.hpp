@@ -8,7 +8,9 @@
 #include "weir/policy/descriptor.hpp"
 #include "weir/policy/identity.hpp"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -47,11 +49,30 @@ struct Request {
 
   // The following members belong to questions, which ask weir for a decision. Requests to servers have none.
   std::string_view domain{};                  // the domain that the question names; empty: none
-  std::span<const Descriptor> descriptors{};  // the named values of the question
+  std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
   const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
   // The cost that the question states. It replaces Rule::cost of rules without `cost_from`. The cost of a
   // descriptor goes before it.
   std::optional<limit::Cost> stated_cost{};
+};
+
+// A request as the rule of one charge sees it: the request itself, or a copy that names the charge's
+// descriptor. The request must outlive this object.
+class RequestOfLine {
+ public:
+  // `descriptors`: the value of RuleLine::descriptors.
+  RequestOfLine(const Request& request, std::uint32_t descriptors) : seen_(&request) {
+    if (descriptors == 0) return;
+    seen_ = &copy_.emplace(request);
+    copy_->descriptor = &request.descriptors[static_cast<std::size_t>(std::countr_zero(descriptors))];
+  }
+  RequestOfLine(const RequestOfLine&) = delete;
+  RequestOfLine& operator=(const RequestOfLine&) = delete;
+  [[nodiscard]] const Request& operator*() const noexcept { return *seen_; }
+
+ private:
+  const Request* seen_;
+  std::optional<Request> copy_;
 };
 
 // Returns true if the client uses https. Believes the X-Forwarded-Proto of a trusted peer, which may end TLS

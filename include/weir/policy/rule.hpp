@@ -46,12 +46,14 @@ enum class Attribute : std::uint8_t {
   City,
   Region,
   Asn,
+  Descriptor,  // has the key of a descriptor's value as its name
+  Domain,
 };
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  // The name of the header (lower case), query parameter, cookie, claim or form field (all case-sensitive);
-  // the JSON pointer; or the number of the path segment.
+  // The name of the header (lower case), query parameter, cookie, claim, form field or entry of a descriptor
+  // (all case-sensitive); the JSON pointer; or the number of the path segment.
   std::string name;
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
@@ -172,7 +174,8 @@ struct Rule {
   ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
   std::vector<Variant> tiers{};
-  limit::Cost cost = 1;  // the cost of a request, unless cost_from finds another cost in the request
+  // the cost of a request, unless cost_from finds another cost in the request, or a question states a cost
+  limit::Cost cost = 1;
   CostSource cost_from{};
   // Bytes of the body that conditions, overrides, key and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
@@ -202,6 +205,9 @@ struct Rule {
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
+  // The result of descriptor_keys_of(), computed in advance. If not empty, weir tests the rule against each
+  // descriptor of a question, and the rule never applies to requests without descriptors.
+  std::vector<std::string> descriptor_keys{};
   // The results of marks_of(), computed in advance. If the list is empty, weir computes them for each
   // request.
   std::vector<base::Digest128> marks{};
@@ -211,6 +217,11 @@ struct Rule {
 [[nodiscard]] inline const limit::Penalty* penalty_of(const Rule& rule) noexcept {
   return rule.penalty ? &*rule.penalty : nullptr;
 }
+
+// Returns all keys of descriptors that the rule names: in its conditions, overrides and key. Returns none if
+// the rule needs no descriptor: it has no `match.descriptor`, and each part of its key has an alternative
+// that is no descriptor.
+[[nodiscard]] std::vector<std::string> descriptor_keys_of(const Rule& rule);
 
 // Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. The
 // digest does not depend on the rule's limits.

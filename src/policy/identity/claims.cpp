@@ -1,5 +1,7 @@
 #include "weir/policy/claims.hpp"
 
+#include "policy/rules/descriptors.hpp"
+
 #include "weir/policy/key_values.hpp"
 
 #include <algorithm>
@@ -62,9 +64,11 @@ bool needs_claims(const KeyPattern& pattern, const Request& request) {
 
 bool needs_claims(const Rule& rule, const Request& request) {
   if (request.client.token.empty()) return false;
-  return (needs_claims(rule.key, request) || is_queued_by_claim(rule, request.client) ||
-          depends_on_token(rule, request)) &&
-         rule.match.known(request) != Match::Known::No;
+  return any_descriptor(rule, request, [&](const Request& seen) {
+    return (needs_claims(rule.key, seen) || is_queued_by_claim(rule, seen.client) ||
+            depends_on_token(rule, seen)) &&
+           rule.match.known(seen) != Match::Known::No;
+  });
 }
 
 bool depends_on_token(const Rule& rule, const Request& request) {

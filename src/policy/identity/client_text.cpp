@@ -1,5 +1,7 @@
 #include "weir/policy/client_text.hpp"
 
+#include "policy/rules/descriptors.hpp"
+
 #include "weir/policy/key_values.hpp"
 
 #include <algorithm>
@@ -160,6 +162,10 @@ Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
       return {"cookie:", attribute.name};
     case Attribute::Claim:
       return {"claim:", attribute.name};
+    case Attribute::Descriptor:
+      return {"descriptor:", value_in_descriptors(attribute.name, request)};
+    case Attribute::Domain:
+      return {"domain:", request.domain};
   }
   return {};
 }
@@ -172,6 +178,11 @@ void add_part(Text& text, const KeyPart& part, const Request& request) noexcept 
     if (!text.empty()) text.add(" ");
     if (attribute.kind == Attribute::Ip) return text.add(request.client.network);
     text.add(label);
+    if (attribute.kind == Attribute::Descriptor) {
+      text.add(attribute.name);
+      if (is_called_secret(attribute.name)) return;
+      text.add(":");
+    }
     if (attribute.kind != Attribute::ApiKey) return text.add(value);
     if (!request.client.user.empty()) {
       text.add(" of ");
@@ -203,6 +214,8 @@ bool is_readable(const KeyPattern& key) noexcept {
       case Attribute::Json:
       case Attribute::Form:
         return true;
+      case Attribute::Descriptor:
+        return is_called_secret(attribute.name);
       default:
         return false;
     }

@@ -17,16 +17,6 @@ std::string digest_of(std::string_view secret) {
   return ApiKeys::id_of(ApiKeys::digest(secret));
 }
 
-// Returns true if the name of a header or parameter suggests a secret.
-bool is_called_secret(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kWords{"auth", "key", "token", "secret", "session", "password"};
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return lower.find(word) != std::string::npos; });
-}
-
 bool is_secret(const AttributeRef& attribute) {
   switch (attribute.kind) {
     case Attribute::ApiKey:
@@ -36,6 +26,7 @@ bool is_secret(const AttributeRef& attribute) {
     case Attribute::Query:
     case Attribute::Json:
     case Attribute::Form:
+    case Attribute::Descriptor:
       return is_called_secret(attribute.name);
     default:
       return false;
@@ -100,6 +91,16 @@ std::optional<std::string> value_of(const AttributeRef& attribute, const ClientS
 }
 
 }  // namespace
+
+bool is_called_secret(std::string_view name) noexcept {
+  if (name == "generic_key") return false;  // Envoy's name for a constant in Envoy's configuration
+  constexpr std::array<std::string_view, 6> kWords{"auth", "key", "token", "secret", "session", "password"};
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    return std::search(name.begin(), name.end(), word.begin(), word.end(),
+                       [&](char one, char other) { return lower(one) == other; }) != name.end();
+  });
+}
 
 base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule, const ClientSettings& settings,
                                                     std::span<const std::string> texts) {

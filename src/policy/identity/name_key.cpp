@@ -17,6 +17,7 @@
 // (override_identity.hpp).
 #include "policy/identity/consistent_value.hpp"
 #include "policy/identity/override_identity.hpp"
+#include "policy/rules/descriptors.hpp"
 
 #include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -168,6 +169,10 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
       return use(client.region);
     case Attribute::Asn:
       return use(client.asn);
+    case Attribute::Descriptor:
+      return use(value_in_descriptors(attribute.name, request));
+    case Attribute::Domain:
+      return use(request.domain);
   }
   return false;
 }
@@ -278,12 +283,13 @@ namespace {
 // API key, for example, but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
-      Attribute::ApiKey, Attribute::User,        Attribute::Claim,   Attribute::CertSubject,
-      Attribute::Org,    Attribute::Device,      Attribute::Service, Attribute::Ip,
-      Attribute::Header, Attribute::Cookie,      Attribute::Query,   Attribute::Json,
-      Attribute::Form,   Attribute::Tier,        Attribute::City,    Attribute::Region,
-      Attribute::Asn,    Attribute::Country,     Attribute::Host,    Attribute::Route,
-      Attribute::Path,   Attribute::PathSegment, Attribute::Upstream};
+      Attribute::ApiKey,  Attribute::User,   Attribute::Claim,   Attribute::CertSubject,
+      Attribute::Org,     Attribute::Device, Attribute::Service, Attribute::Descriptor,
+      Attribute::Ip,      Attribute::Header, Attribute::Cookie,  Attribute::Query,
+      Attribute::Json,    Attribute::Form,   Attribute::Tier,    Attribute::City,
+      Attribute::Region,  Attribute::Asn,    Attribute::Country, Attribute::Domain,
+      Attribute::Host,    Attribute::Route,  Attribute::Path,    Attribute::PathSegment,
+      Attribute::Upstream};
   const auto* found = std::find(std::begin(kByWorth), std::end(kByWorth), part.front().kind);
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }

@@ -1,6 +1,7 @@
 #include "weir/policy/evaluation.hpp"
 
 #include "policy/identity/consistent_value.hpp"
+#include "policy/rules/descriptors.hpp"
 
 #include "weir/policy/claims.hpp"
 #include "weir/policy/inspection.hpp"
@@ -10,41 +11,12 @@
 
 namespace weir::policy {
 
-bool Bill::add(const RuleLine& line, const limit::Charge& charge) {
-  if (charges_.size() == limit::kMaxCharges) return false;
-  charges_.push_back(charge);
-  lines_.push_back(line);
-  outcomes_.emplace_back();
-  return true;
-}
-
-void Bill::clear() noexcept {
-  charges_.clear();
-  lines_.clear();
-  outcomes_.clear();
-}
-
-void Bill::remove(limit::LineSet lines) noexcept {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < charges_.size(); ++i) {
-    if ((lines >> i & 1U) != 0) continue;
-    charges_[kept] = charges_[i];
-    lines_[kept] = lines_[i];
-    outcomes_[kept++] = outcomes_[i];
-  }
-  for (std::size_t i = charges_.size(); i > kept; --i) {
-    charges_.pop_back();
-    lines_.pop_back();
-    outcomes_.pop_back();
-  }
-}
-
 namespace {
 
 // Returns the cost of the request under the rule; 0 if the request states an invalid cost.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
-  if (from.kind == CostSource::Kind::None) return rule.cost;
+  if (from.kind == CostSource::Kind::None) return request.stated_cost.value_or(rule.cost);
   if (reads_body(from)) return cost_in_body(from, request.body.text, rule.cost).value_or(0);
   return cost_in_head(from, *request.head, rule.cost).value_or(0);
 }
@@ -58,6 +30,12 @@ void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost co
                       lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted,
                       penalty_of(*line.rule)});
   assert(added);
+}
+
+// Returns the value of RuleLine::descriptors for a charge of the request.
+std::uint32_t selected_in(const Request& request) noexcept {
+  if (request.descriptor == nullptr) return 0;
+  return std::uint32_t{1} << (request.descriptor - request.descriptors.data());
 }
 
 // Returns an ambiguity in the values that the rule's overrides or its key read; nullopt if there is none.
@@ -101,6 +79,32 @@ Objection Evaluation::collect_rule(const Rule& rule, const Request& request, con
 
 Objection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
                                Namer& namer) {
+  if (rule.descriptor_keys.empty()) [[likely]]
+    return add_charge(rule, request, keys, namer);
+  return add_descriptors(rule, request, keys);
+}
+
+// Adds the charges of a rule that needs a descriptor. Adds nothing if the rule has an objection.
+Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys) {
+  assert(request.descriptors.size() <= limit::kMaxCharges);
+  const auto had_local = local.charges().size();
+  const auto had_remote = remote.charges().size();
+  for (const auto& descriptor : request.descriptors) {
+    if (!may_apply(rule, descriptor)) continue;
+    const auto seen = with_descriptor(request, descriptor);
+    Namer namer(seen);
+    const auto objection = add_charge(rule, seen, keys, namer);
+    if (!objection) continue;
+    local.cut(had_local);
+    remote.cut(had_remote);
+    return objection;
+  }
+  return {};
+}
+
+// Adds the charge of a rule for the request, or for the descriptor that is selected.
+Objection Evaluation::add_charge(const Rule& rule, const Request& request, const NamingKeys& keys,
+                                 Namer& namer) {
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
@@ -118,17 +122,21 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   if (!key) return object_to_key(rule, request);
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
+  auto& bill = here ? local : remote;
+  const RuleLine line{&rule, applied, selected_in(request)};
+  if (line.descriptors != 0) [[unlikely]]
+    if (const auto sum = bill.merge(line, *key, cost))
+      return *sum <= limit::kMaxCost ? Objection{} : object_to_cost(rule, request);
   const auto before = local.charges().size() + remote.charges().size() + paced.size();
   if (before + (applied.paired ? 2 : 1) > limit::kMaxCharges) return {.rule = &rule, .too_many_rules = true};
   if (!rule.bandwidth.empty()) {
     paced.push_back({&rule, *key});
     return {};
   }
-  auto& bill = here ? local : remote;
-  put(bill, {&rule, applied}, *key, cost);
+  put(bill, line, *key, cost);
   if (!applied.paired) return {};
   const auto other = counted_limiter(rule, applied);
-  put(bill, {&rule, other}, *name(other), cost);
+  put(bill, {&rule, other, line.descriptors}, *name(other), cost);
   return {};
 }
 
@@ -182,15 +190,16 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (asked(i)) continue;
-    auto [rule, applied] = remote.line(i);
-    if (rule->on_store_failure != OnStoreFailure::Local) continue;
-    applied = local_limiter(*rule, applied);
-    const auto key = name_key(*rule, applied, request, keys.table);
+    auto line = remote.line(i);
+    if (line.rule->on_store_failure != OnStoreFailure::Local) continue;
+    line.applied = local_limiter(*line.rule, line.applied);
+    const RequestOfLine seen(request, line.descriptors);
+    const auto key = name_key(*line.rule, line.applied, *seen, keys.table);
     assert(key);  // the charge has a name in Redis, so the request has all parts of the key
     auto charge = charges[i];
     charge.key = *key;
-    charge.limiter = applied.limiter;
-    [[maybe_unused]] const bool added = fallback.add({rule, applied}, charge);
+    charge.limiter = line.applied.limiter;
+    [[maybe_unused]] const bool added = fallback.add(line, charge);
     assert(added);
   }
   return nullptr;

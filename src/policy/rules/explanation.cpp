@@ -1,5 +1,7 @@
 #include "weir/policy/explanation.hpp"
 
+#include "policy/rules/descriptors.hpp"
+
 #include "weir/base/hex.hpp"
 #include "weir/policy/key_values.hpp"
 #include "weir/policy/octet_text.hpp"
@@ -7,6 +9,12 @@
 namespace weir::policy {
 
 namespace {
+
+std::string in_words(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 std::string number(double value) {
   auto text = std::to_string(value);
@@ -17,8 +25,12 @@ std::string number(double value) {
 
 // Returns why a rule does not apply. REQUIRES: the rule has no objection and adds no charge.
 std::string why_not(const Rule& rule, const Request& request) {
+  if (!rule.descriptor_keys.empty() && request.descriptors.empty())
+    return "the rule needs a descriptor, which only a question has";
   auto why = rule.match.why_not(request);
   if (!why.empty()) return why;
+  if (request.descriptor != nullptr && !may_apply(rule, *request.descriptor))
+    return "the descriptor must have exactly the keys that the rule names: " + in_words(rule.descriptor_keys);
   const auto* missing = missing_part(rule, request);
   return "the request has no " + (missing != nullptr ? describe(KeyPattern{*missing}) : "key");
 }
@@ -45,9 +57,12 @@ std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& req
     if (meeting.objection) {
       meeting.why_not = describe(meeting.objection);
     } else if (bill.empty() && evaluation.paced.empty()) {
-      meeting.why_not = why_not(rule, request);
+      const bool by_descriptor = !rule.descriptor_keys.empty() && !request.descriptors.empty();
+      meeting.why_not = why_not(rule, *RequestOfLine(request, by_descriptor ? 1 : 0));
     } else {
-      for (const auto& value : key_values(rule, request)) meeting.key.push_back(describe(value));
+      const auto selected = bill.empty() ? 0 : bill.line(0).descriptors;
+      for (const auto& value : key_values(rule, *RequestOfLine(request, selected)))
+        meeting.key.push_back(describe(value));
       if (!bill.empty()) meeting.cost = bill.charges()[0].cost;
     }
     meetings.push_back(std::move(meeting));

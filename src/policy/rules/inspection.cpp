@@ -1,5 +1,7 @@
 #include "weir/policy/inspection.hpp"
 
+#include "policy/rules/descriptors.hpp"
+
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/key_values.hpp"
 
@@ -81,13 +83,21 @@ bool is_coded(const http::Fields& fields) noexcept {
   });
 }
 
-bool asks_for_body(const Rule& rule, const Request& request) {
-  if (rule.max_body == 0) return false;
+namespace {
+
+bool asks(const Rule& rule, const Request& request) {
   const auto known = rule.match.known(request);
   if (known == Match::Known::No) return false;
   if (rule.on_missing == OnMissing::Skip && lacks_part(rule, request)) return false;
   return known == Match::Known::Open || reads_body(rule.cost_from) || overrides_ask(rule, request) ||
          key_asks(rule, request);
+}
+
+}  // namespace
+
+bool asks_for_body(const Rule& rule, const Request& request) {
+  return rule.max_body != 0 &&
+         any_descriptor(rule, request, [&](const Request& seen) { return asks(rule, seen); });
 }
 
 std::uint64_t wanted_body(RuleList rules, const Request& request) {

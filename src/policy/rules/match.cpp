@@ -156,6 +156,8 @@ inline Match::Unmet Match::unmet_by_client(const Request& request, OfToken of_to
   if (!hosts.empty() && !matches_host(hosts, request.host)) return Unmet::Host;
   if (https && *https != is_https(request)) return Unmet::Scheme;
   if (!any_of(listeners, request.listener)) return Unmet::Listener;
+  if (!any_of(domains, request.domain)) return Unmet::Domain;
+  if (!descriptor.empty() && unmet_value(request) != nullptr) return Unmet::Descriptor;
   if (!routes.empty() && !is_route_listed(request.route_index)) return Unmet::Route;
   if (!any_of(tiers, request.client.tier) && (of_token == OfToken::Unmet || !awaits_tier(request.client)))
     return Unmet::Tier;
@@ -207,6 +209,25 @@ const NamedText* Match::unmet_json(const Request& request) const {
   return found == json.end() ? nullptr : &*found;
 }
 
+const NamedText* Match::unmet_value(const Request& request) const {
+  const auto unmet_in = [&](const Descriptor* given) -> const NamedText* {
+    const auto unmet = [&](const NamedText& wanted) {
+      const auto value = given != nullptr ? given->value_of(wanted.name) : std::string_view{};
+      return value.empty() || !wanted.text.holds(value);
+    };
+    const auto found = std::find_if(descriptor.begin(), descriptor.end(), unmet);
+    return found == descriptor.end() ? nullptr : &*found;
+  };
+  if (request.descriptor != nullptr || request.descriptors.empty()) return unmet_in(request.descriptor);
+  const NamedText* first = nullptr;
+  for (const auto& given : request.descriptors) {
+    const auto* unmet = unmet_in(&given);
+    if (unmet == nullptr) return nullptr;
+    if (first == nullptr) first = unmet;
+  }
+  return first;
+}
+
 // Returns the first unmet condition. Ignores conditions on the body, and `negated`.
 inline Match::Unmet Match::unmet_by_head(const Request& request, OfToken of_token) const {
   if (const auto unmet = unmet_by_client(request, of_token); unmet != Unmet::Nothing) return unmet;
@@ -222,9 +243,9 @@ Match::Unmet Match::unmet(const Request& request) const {
 }
 
 bool Match::is_about_clients() const noexcept {
-  return !path && methods.empty() && hosts.empty() && !https && listeners.empty() && routes.empty() &&
-         headers.empty() && query.empty() && body_words.empty() && json.empty() &&
-         (!negated || negated->is_about_clients());
+  return !path && methods.empty() && hosts.empty() && !https && listeners.empty() && domains.empty() &&
+         descriptor.empty() && routes.empty() && headers.empty() && query.empty() && body_words.empty() &&
+         json.empty() && (!negated || negated->is_about_clients());
 }
 
 bool Match::holds_for_client(const Request& request) const {
@@ -310,6 +331,8 @@ std::string Match::describe() const {
   for (const auto& pattern : hosts) line += " " + pattern.describe();
   if (https) add(line, *https ? "scheme https" : "scheme http");
   add_words(line, "listener", listeners);
+  add_words(line, "domain", domains);
+  add_texts(line, "descriptor", descriptor);
   add_words(line, "route", routes);
   add_texts(line, "header", headers);
   add_texts(line, "query", query);

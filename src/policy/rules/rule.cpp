@@ -41,6 +41,8 @@ constexpr std::array kWords = {
     Word{"city", Attribute::City, false},
     Word{"region", Attribute::Region, false},
     Word{"asn", Attribute::Asn, false},
+    Word{"descriptor", Attribute::Descriptor, true},
+    Word{"domain", Attribute::Domain, false},
 };
 
 // Returns the Levenshtein distance: the number of letters to insert, remove or replace to turn `a` into `b`.

@@ -120,11 +120,12 @@ bool has_key(const Rule& rule, Reach reach) {
 // Returns true if the rule applies to every request that meets its conditions on host, method and path.
 bool applies(const Rule& rule, Reach reach) {
   const auto& match = rule.match;
-  const bool only_by_target =
-      match.headers.empty() && match.query.empty() && match.tiers.empty() && match.claims.empty() &&
-      match.ip.empty() && match.countries.empty() && match.cities.empty() && match.regions.empty() &&
-      match.asns.empty() && !match.hours && match.body_words.empty() && match.json.empty() &&
-      !match.negated && !match.https && match.listeners.empty() && match.routes.empty();
+  const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
+                              match.claims.empty() && match.ip.empty() && match.countries.empty() &&
+                              match.cities.empty() && match.regions.empty() && match.asns.empty() &&
+                              !match.hours && match.body_words.empty() && match.json.empty() &&
+                              !match.negated && !match.https && match.listeners.empty() &&
+                              match.routes.empty() && match.domains.empty() && rule.descriptor_keys.empty();
   return only_by_target && has_key(rule, reach);
 }
 

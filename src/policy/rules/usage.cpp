@@ -38,6 +38,7 @@ Meaning meaning_of(const AttributeRef& attribute) noexcept {
     case Attribute::Device:
     case Attribute::Header:
     case Attribute::Query:
+    case Attribute::Domain:
       return Meaning::Group;
     default:
       return Meaning::Request;
@@ -57,7 +58,8 @@ bool counts_clients(const KeyPattern& key) noexcept {
 }
 
 bool tells_clients(const Rule& rule) noexcept {
-  return rule.mode == Mode::Enforce && rule.bandwidth.empty() && counts_clients(rule.key);
+  return rule.mode == Mode::Enforce && rule.bandwidth.empty() && rule.descriptor_keys.empty() &&
+         counts_clients(rule.key);
 }
 
 bool may_tell(const Rule& rule, const Request& request) {

@@ -62,6 +62,11 @@ std::string Match::why_not(const Request& request) const {
       return *https ? "scheme http is not https" : "scheme https is not http";
     case Unmet::Listener:
       return other_than("listener", request.listener, listeners);
+    case Unmet::Domain:
+      return other_than("domain", request.domain, domains);
+    case Unmet::Descriptor:
+      if (request.descriptors.empty()) return "only a question has a descriptor";
+      return unmet_name("the descriptor's", *unmet_value(request));
     case Unmet::Route:
       return other_than("route", request.route, routes);
     case Unmet::Tier:

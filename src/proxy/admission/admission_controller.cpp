@@ -40,7 +40,8 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
       if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
       auto charge = bill->charges()[i];
       charge.key = key_told(*bill, i);
-      writing.add(*bill->line(i).rule, charge, allowed, buffers_.request);
+      const policy::RequestOfLine seen(buffers_.request, bill->line(i).descriptors);
+      writing.add(*bill->line(i).rule, charge, allowed, *seen);
     }
 }
 
@@ -48,9 +49,12 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
 // the rule.
 void AdmissionController::count_refused_clients(observe::RefusedClients& refused) {
   for (const auto* bill : asked())
-    for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (!bill->line(i).applied.counted && !bill->outcomes()[i].allowed)
-        refused.add(*bill->line(i).rule, key_told(*bill, i), buffers_.request);
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto& line = bill->line(i);
+      if (line.applied.counted || bill->outcomes()[i].allowed) continue;
+      const policy::RequestOfLine seen(buffers_.request, line.descriptors);
+      refused.add(*line.rule, key_told(*bill, i), *seen);
+    }
 }
 
 // Takes a permit for each charge in `bill` that limits concurrency. A request that waits for its departure
@@ -175,8 +179,9 @@ AdmissionController::Delayed AdmissionController::delayed() const {
 limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
   const auto& key = bill.charges()[line].key;
   if (&bill != &buffers_.fallback) return key;
-  const auto& [rule, applied] = bill.line(line);
-  return policy::name_in_redis(*rule, applied, buffers_.request, config_.names).value_or(key);
+  const auto& [rule, applied, descriptors] = bill.line(line);
+  const policy::RequestOfLine seen(buffers_.request, descriptors);
+  return policy::name_in_redis(*rule, applied, *seen, config_.names).value_or(key);
 }
 
 std::optional<limit::Key> AdmissionController::key_in(const policy::Rule* rule) const {
@@ -192,7 +197,7 @@ AdmissionController::what_rules_said() const {
   boost::container::static_vector<observe::AppliedRule, kMostAsked> said;
   for (const auto* bill : std::span(bills_).first(heard_))
     for (std::size_t i = 0; i < bill->charges().size() && said.size() < said.capacity(); ++i) {
-      const auto& [rule, applied] = bill->line(i);
+      const auto& [rule, applied, descriptors] = bill->line(i);
       if (applied.counted) continue;
       const auto& charge = bill->charges()[i];
       const bool won = won_ && won_->departure.charge.key == charge.key;
@@ -358,9 +363,9 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {
-    const auto& [rule, applied] = remote.line(i);
-    if ((unasked >> i & 1U) != 0 && rule->messages && !applied.counted)
-      buffers_.unasked.push_back({rule, remote.charges()[i]});
+    const auto& line = remote.line(i);
+    if ((unasked >> i & 1U) != 0 && line.rule->messages && !line.applied.counted)
+      buffers_.unasked.push_back({line.rule, remote.charges()[i]});
   }
 }
 

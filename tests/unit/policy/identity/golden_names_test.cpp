@@ -116,6 +116,20 @@ TEST_F(StableKeyNames, PathSegmentsGeographicPlacesAndBodyValuesHaveUnchangedNam
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
+TEST_F(StableKeyNames, ValuesOfQuestionsHaveUnchangedNames) {
+  const std::vector<Descriptor> descriptors = {{.entries = {{"user", "ann"}}}};
+  request_.descriptors = descriptors;
+  request_.descriptor = descriptors.data();
+  request_.domain = "edge";
+  const Names expected = {
+      {"descriptor:user", "85fc765ce8de44165b1ff32a5afb24f3"},
+      {"domain", "cb4048c1ee0c367b9185517f606cc8fc"},
+  };
+  Names found;
+  for (const auto& [part, unused] : expected) found.emplace_back(part, name(rule_of("r", {part})));
+  EXPECT_EQ(found, expected) << kWhatToDo;
+}
+
 TEST_F(StableKeyNames, KeysWithSeveralPartsOrNoPartOrAMissingPartHaveUnchangedNames) {
   EXPECT_EQ(name(rule_of("r", {"api_key", "path"})), "87732d1f59b6a4a2b4752fb7c53d8c59") << kWhatToDo;
   EXPECT_EQ(name(rule_of("r", {})), "3657286b54c2220e022684334aeb7b06") << kWhatToDo;

@@ -1,0 +1,67 @@
+// The charges of one request to one store, with the rule and the limiter of each charge.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/limit/slot_hash.hpp"
+#include "weir/policy/rule.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::policy {
+
+// The rule and the limiter of one charge in a bill. Points to both; the rule set must outlive the bill.
+struct RuleLine {
+  const Rule* rule;
+  AppliedLimiter applied;
+  // The descriptors of the question to which the rule applies: bit i stands for descriptor i. 0: the rule
+  // applies to the whole request.
+  std::uint32_t descriptors = 0;
+};
+
+// The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
+// describe the same charge. The charge of a rule in shadow mode has `enforced` == false. An elastic rule
+// makes two charges, and the one that does not decide has `counted` == true. Code that counts requests by
+// rule must skip `counted` charges, but not shadow charges.
+class Bill {
+ public:
+  // Adds a charge. Returns false if the bill is full (kMaxCharges).
+  bool add(const RuleLine& line, const limit::Charge& charge);
+  // Adds the cost to the charge that the same rule already has for this key, and the line's descriptors to
+  // those of the charge. For an elastic rule, changes both charges. Returns the sum of the costs; nullopt if
+  // there is no such charge.
+  std::optional<limit::Cost> merge(const RuleLine& line, const limit::Key& key, limit::Cost cost) noexcept;
+  void clear() noexcept;
+  // Removes all charges after the first `size`.
+  void cut(std::size_t size) noexcept;
+  // Removes the given charges. The other charges keep their order.
+  void remove(limit::LineSet lines) noexcept;
+  [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
+  [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
+    return {charges_.data(), charges_.size()};
+  }
+  [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
+  [[nodiscard]] std::span<const limit::Outcome> outcomes() const noexcept {
+    return {outcomes_.data(), outcomes_.size()};
+  }
+  [[nodiscard]] const RuleLine& line(std::size_t i) const noexcept { return lines_[i]; }
+
+ private:
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
+  boost::container::static_vector<RuleLine, limit::kMaxCharges> lines_;
+  boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
+};
+
+// Refers to one charge of a bill. `bill` is null if there is no such charge.
+struct BillLineRef {
+  const Bill* bill = nullptr;
+  std::size_t line = 0;
+  friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
+};
+
+}  // namespace weir::policy
