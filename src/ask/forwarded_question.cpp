@@ -1,6 +1,6 @@
 #include "weir/ask/forwarded_question.hpp"
 
-#include "weir/policy/client_address.hpp"
+#include "weir/policy/identity/client_address.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,18 +13,16 @@ namespace {
 
 constexpr std::string_view kMethod = "X-Forwarded-Method";
 constexpr std::string_view kUri = "X-Forwarded-Uri";
-// Fields that concern the connection between the proxy and weir, or that other members of the question replace.
-constexpr std::array<std::string_view, 9> kDropped{"Content-Length", "Expect",
-                                                   "Host",           kTokenField,
-                                                   "X-Forwarded-For", "X-Forwarded-Host",
-                                                   kMethod,          "X-Forwarded-Proto",
-                                                   kUri};
+// Fields that concern the connection between the proxy and weir, or that other members of the question
+// replace.
+constexpr std::array<std::string_view, 9> kDropped{
+    "Content-Length",    "Expect", "Host", kTokenField, "X-Forwarded-For", "X-Forwarded-Host", kMethod,
+    "X-Forwarded-Proto", kUri};
 
 bool is_clients(const http::Field& field, bool authorization_is_token) noexcept {
   if (field.hop_by_hop || (authorization_is_token && field.id == http::FieldId::Authorization)) return false;
-  return std::none_of(kDropped.begin(), kDropped.end(), [&](std::string_view name) {
-    return http::equal_ignoring_case(field.name, name);
-  });
+  return std::none_of(kDropped.begin(), kDropped.end(),
+                      [&](std::string_view name) { return http::equal_ignoring_case(field.name, name); });
 }
 
 // Returns the last address of X-Forwarded-For. Returns nullopt if there is none, or if the last element is no
@@ -40,8 +38,7 @@ std::optional<base::IpAddress> last_address(const http::Fields& fields) {
 std::string earlier_addresses(const http::Fields& fields) {
   std::string list;
   for (const auto& field : fields)
-    if (field.id == http::FieldId::XForwardedFor)
-      list.append(list.empty() ? "" : ", ").append(field.value);
+    if (field.id == http::FieldId::XForwardedFor) list.append(list.empty() ? "" : ", ").append(field.value);
   const auto trim = [&] { list.erase(list.find_last_not_of(" \t,") + 1); };
   trim();
   const auto comma = list.rfind(',');
@@ -63,7 +60,8 @@ base::Result<Question> forwarded_question(const http::RequestHead& head, bool au
   if (question.target.empty())
     return base::Error{"X-Forwarded-Uri is missing; the asking proxy must send the path and query in it"};
   if (!question.ip)
-    return base::Error{"X-Forwarded-For has no address at its end; the asking proxy must append its client's"};
+    return base::Error{
+        "X-Forwarded-For has no address at its end; the asking proxy must append its client's"};
   const auto method = value_of(kMethod);
   question.method = method.empty() ? head.method : method;
   question.host = value_of("X-Forwarded-Host");

@@ -116,8 +116,8 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       resolver_(
           control_, clock_, [this](const std::string& line) { log_.warning(line); },
           [this](const upstream::ResolvedUpstream& upstream) { change_servers(upstream); }),
-      shared_{clock_,       table_,       queue_,       in_flight_,       connections_per_ip_,
-              body_memory_, &clock_step_, spans_.get(), challenges_.get()},
+      shared_{clock_,       table_,       queue_,       in_flight_,        connections_per_ip_,
+              body_memory_, &clock_step_, spans_.get(), challenges_.get(), &permit_owners_},
       reloading_(file_thread_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {

@@ -34,6 +34,7 @@
 #include "weir/log/span_exporter.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/net/clock_step.hpp"
+#include "weir/proxy/permit_owners.hpp"
 #include "weir/redis/shared_secret.hpp"
 #include "weir/server/client_files.hpp"
 #include "weir/server/reload.hpp"
@@ -173,6 +174,7 @@ class Program {
   std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule uses Redis
   // Pending checks of certificate authorities. Shared, because TLS contexts may outlive this object.
   const std::shared_ptr<net::Challenges> challenges_ = std::make_shared<net::Challenges>();
+  proxy::PermitOwners permit_owners_;
   proxy::Shared shared_;
   net::Timer stop_timer_{control_.get_executor()};  // ends drain_delay, then the drain
   net::Timer sweep_timer_{control_.get_executor()};

@@ -13,18 +13,18 @@ namespace weir::ask {
 // The field in which an asker may send the listener's token, so that Authorization remains the client's.
 inline constexpr std::string_view kTokenField = "X-Weir-Token";
 
-// Returns the question. The proxy must describe its client's request in X-Forwarded-Uri and X-Forwarded-For, and
-// should do so in X-Forwarded-Method, X-Forwarded-Host and X-Forwarded-Proto. All other fields are the client's,
-// apart from those that concern the connection. `authorization_is_token`: Authorization contains the listener's
-// token, so it is not the client's.
+// Returns the question. The proxy must describe its client's request in X-Forwarded-Uri and X-Forwarded-For,
+// and should do so in X-Forwarded-Method, X-Forwarded-Host and X-Forwarded-Proto. All other fields are the
+// client's, apart from those that concern the connection. `authorization_is_token`: Authorization contains
+// the listener's token, so it is not the client's.
 //
-// The client's address is the last one of X-Forwarded-For, because the asking proxy has added it. The addresses
-// before it remain in the question, for trusted_proxies.
+// The client's address is the last one of X-Forwarded-For, because the asking proxy has added it. The
+// addresses before it remain in the question, for trusted_proxies.
 [[nodiscard]] base::Result<Question> forwarded_question(const http::RequestHead& head,
                                                         bool authorization_is_token);
 
-// Returns the status with which the proxy wants refusals, from the query "refuse=403". Returns 0 if the query does
-// not ask for one.
+// Returns the status with which the proxy wants refusals, from the query "refuse=403". Returns 0 if the query
+// does not ask for one.
 [[nodiscard]] base::Result<unsigned> refusal_status(std::string_view query);
 
 }  // namespace weir::ask

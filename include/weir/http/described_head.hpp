@@ -23,7 +23,13 @@ struct DescribedHead {
 // Returns true if a field has this name, ignoring case.
 [[nodiscard]] bool has_field(DescribedFields fields, std::string_view name) noexcept;
 
-// Returns the text of the head. Returns nullopt if a part contains a line break or a NUL byte.
+struct DescribedAnswer {
+  unsigned status;
+  DescribedFields fields;
+};
+
+// Return the text of the head. Return nullopt if a part contains a line break or a NUL byte.
 [[nodiscard]] std::optional<std::string> head_text(const DescribedHead& head);
+[[nodiscard]] std::optional<std::string> head_text(const DescribedAnswer& head);
 
 }  // namespace weir::http

@@ -35,6 +35,8 @@
 namespace weir::proxy {
 
 struct ExchangeBuffers;
+class PermitOwners;
+class Permits;
 
 // Objects that all workers share. They are thread-safe.
 struct Shared {
@@ -47,6 +49,7 @@ struct Shared {
   const net::ClockStep* clock_step = nullptr;   // null: steps of the machine's clock are not tracked
   observe::SpanSink* spans = nullptr;           // null: no spans are exported
   const net::Challenges* challenges = nullptr;  // null: weir answers no challenges of certificate authorities
+  PermitOwners* permit_owners = nullptr;        // null: no other worker has permits of askers
 };
 
 class Worker {
@@ -116,6 +119,8 @@ class Worker {
   // Returns the place in a trace of a request with this traceparent (observe::join_trace).
   [[nodiscard]] observe::TraceContext join_trace(std::string_view traceparent,
                                                  const observe::Sampling& sampling);
+  // Returns the permits of askers whose questions this worker has decided.
+  [[nodiscard]] Permits& permits();
   // Sets `out` to a request id: 32 hex digits, unique for each request.
   void make_request_id(std::string& out);
 
@@ -138,6 +143,9 @@ class Worker {
   std::chrono::sys_seconds date_second_{};
   std::string id_prefix_;  // the first 16 hex digits of each request id
   std::uint64_t id_count_ = 0;
+  PermitOwners* const permit_owners_;
+  std::unique_ptr<Permits>
+      permits_;  // destroyed first, because permits use the worker; null before the first use
 };
 
 }  // namespace weir::proxy

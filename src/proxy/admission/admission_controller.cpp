@@ -115,7 +115,7 @@ void AdmissionController::let_go() {
 
 void AdmissionController::settle_later(policy::Bill& bill, Settlements::Store store,
                                        base::TimePoint charged_at) {
-  if (config_.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
+  if ((config_.settles || settles_any_) && !bill.empty()) settlements_.begin(bill, store, charged_at);
 }
 
 void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) {

@@ -79,6 +79,8 @@ class AdmissionController {
   // rules.
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 
+  // Must be called before the decision on a question, whose asker may settle any charge.
+  void expect_settlement() noexcept { settles_any_ = true; }
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
   // Returns the decision by the present outcomes of the charges, which a settlement may have changed since
@@ -176,6 +178,7 @@ class AdmissionController {
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;
+  bool settles_any_ = false;      // true: any charge may be settled (expect_settlement)
   bool kept_ = false;             // true: abandon() must not refund the charges (keep)
   bool refused_unasked_ = false;  // true: the DenyCache knows that Redis would refuse; Redis was not asked
 };

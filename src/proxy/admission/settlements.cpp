@@ -22,14 +22,19 @@ bool is_coded(const http::ResponseHead& head) noexcept {
 }  // namespace
 
 template <class Visit>
-void Settlements::for_each_line(Visit visit) {
+void Settlements::for_each_charge(Visit visit) {
   for (const auto& bill_charge : charged_bills_) {
     const auto& bill = *bill_charge.bill;
-    for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-      const auto& settlement = bill.line(i).rule->settlement;
-      if (settlement && bill.outcomes()[i].allowed) visit(ChargedLine{bill_charge, i}, *settlement);
-    }
+    for (std::size_t i = 0; i < bill.charges().size(); ++i)
+      if (bill.outcomes()[i].allowed) visit(ChargedLine{bill_charge, i});
   }
+}
+
+template <class Visit>
+void Settlements::for_each_line(Visit visit) {
+  for_each_charge([&](const ChargedLine& line) {
+    if (const auto& settlement = line.rule().settlement) visit(line, *settlement);
+  });
 }
 
 void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
@@ -70,6 +75,21 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
     if (!is_by_call(settlement)) changed = settle_by_head(line, settlement, head) || changed;
   });
   return changed;
+}
+
+void Settlements::settle_to_stated(limit::Cost actual, base::TimePoint now) {
+  now_ = now;
+  wait_ = Wait::Nothing;
+  call_open_ = bytes_open_ = false;
+  bool any = false;
+  for_each_line([&](const ChargedLine&, const Settlement&) { any = true; });
+  const bool stated = buffers_.request.stated_cost.has_value();
+  for_each_charge([&](const ChargedLine& line) {
+    const auto& rule = line.rule();
+    const bool by_default = rule.cost_from.kind == policy::CostSource::Kind::None && (stated || !any);
+    if ((rule.settlement || by_default) && !limit::holds(*line.charge().limiter))
+      (void)settle_to(line, actual);
+  });
 }
 
 // Settles a charge if the status and the head of the answer suffice. Returns true if the amount changed.

@@ -65,6 +65,11 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
+  // Settles charges of a question to the cost that its asker states. These are the charges of rules with a
+  // settlement, and those that took the cost of the question. If there are none, they are all charges whose
+  // rule does not read its cost in the request.
+  void settle_to_stated(limit::Cost actual, base::TimePoint now);
+
   // Sets the source of the request's body, for rules that charge for its octets. `body` must outlive the
   // exchange.
   void watch_request(const BodySource& body) noexcept { request_ = &body; }
@@ -103,7 +108,10 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine, Settlement) for each charge (line of a bill) whose rule has a settlement.
+  // Calls visit(ChargedLine) for each charge (line of a bill) that was made.
+  template <class Visit>
+  void for_each_charge(Visit visit);
+  // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.
   template <class Visit>
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,

@@ -1,5 +1,6 @@
 #include "proxy/ask/ask_call.hpp"
 
+#include "proxy/ask/question_answer.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 
 #include "weir/http/grpc.hpp"
@@ -10,6 +11,22 @@
 namespace weir::proxy {
 
 namespace {
+
+// How long a call waits for the worker of a permit. Workers answer within milliseconds.
+constexpr base::Duration kPatience{5'000'000};
+
+// The reply of the worker that has a permit. Shared by the call and the jobs, which may outlive it. Only the
+// call's thread uses the members.
+struct SettleReply {
+  explicit SettleReply(const net::Executor& executor) : given(executor) {}
+  void give(Permits::Result outcome) noexcept {
+    result = outcome;
+    given.notify();
+  }
+
+  net::Notification given;
+  std::optional<Permits::Result> result{};
+};
 
 observe::AskResult result_of(const ask::Answer& answer) noexcept {
   if (!answer.error.empty() || answer.status == 0) return observe::AskResult::Error;
@@ -32,6 +49,7 @@ AskCall::~AskCall() {
 
 void AskCall::cancel() noexcept {
   if (question_ != nullptr) question_->cancel();
+  if (settlement_ != nullptr) settlement_->cancel();
 }
 
 LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
@@ -70,11 +88,50 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   auto exchange = std::make_unique<QuestionExchange>(client, std::move(question));
   const ScopedCancelTarget cancel_target(question_, *exchange);
   auto answer = co_await exchange->decide();
+  const bool may_hold = answer.allowed && api == observe::AskApi::Decide;
+  if (may_hold && (exchange->question().wants_permit || exchange->needs_settlement()))
+    issue_permit(std::move(exchange), answer);
   const auto took = worker.clock.now() - began;
   worker.counters.ask.seconds.record(took);
   worker.counters.ask.questions(api, result_of(answer)).add();
   client.watch.note_work(took);
   co_return answer;
+}
+
+void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
+  auto& permits = worker.permits();
+  if (permits.size() < settings.max_permits) {
+    answer.permit = permits.add(std::move(question), settings.permit_ttl);
+    return;
+  }
+  question->withdraw(503, "permits_full");
+  worker.counters.ask.permits_full.add();
+  answer = error_answer(503, "too many permits are open (max_permits); settle permits, or ask again later");
+}
+
+// Asks the worker of the permit. The reply comes back as a job for this worker. It finds no waiter if the
+// call has ended meanwhile.
+net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
+  auto& permits = worker.permits();
+  const auto owner = Permits::owner_of(request.permit);
+  if (!owner) co_return Permits::Result::Unknown;
+  if (*owner == permits.number()) co_return permits.settle(request);
+  auto reply = std::make_shared<SettleReply>(worker.executor);
+  auto ask_owner = [reply, told = std::move(request), back = permits.number(),
+                    owners = permits.owners()](Permits& theirs) {
+    const auto result = theirs.settle(told);
+    (void)owners->post(back, [reply, result](Permits&) { reply->give(result); });
+  };
+  if (permits.owners() == nullptr || !permits.owners()->post(*owner, std::move(ask_owner)))
+    co_return Permits::Result::Unknown;
+  const ScopedCancelTarget cancel_target(settlement_, reply->given);
+  client.watch.arm(kPatience);
+  while (!reply->result) {
+    const auto ec = co_await reply->given.wait();
+    if (ec) break;
+  }
+  client.watch.disarm();
+  co_return reply->result.value_or(Permits::Result::Unreachable);
 }
 
 net::Task<Ending> AskCall::answer(http::Answer answer) {

@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include "proxy/ask/permits.hpp"
 #include "proxy/ask/question_exchange.hpp"
 #include "proxy/client/client_stream.hpp"
 #include "proxy/exchange/ending.hpp"
@@ -10,7 +11,9 @@
 
 #include "weir/ask/answer.hpp"
 #include "weir/ask/question.hpp"
+#include "weir/ask/settle_request.hpp"
 #include "weir/http/answer.hpp"
+#include "weir/net/signal.hpp"
 #include "weir/net/task.hpp"
 #include "weir/observe/ask_tallies.hpp"
 #include "weir/proxy/ask_settings.hpp"
@@ -42,7 +45,7 @@ class AskCall {
 
  public:
   const AskSettings& settings;
-  ExchangeBuffers& buffers;  // the call's head, its body, and the text to send
+  ExchangeBuffers& buffers;             // the call's head, its body, and the text to send
   bool authorization_is_token = false;  // true: the call's Authorization contains the listener's token
 
   // Reads the whole body. If that fails, returns the error to answer; its status is 0 if the body was read.
@@ -50,8 +53,11 @@ class AskCall {
   // Returns the body. REQUIRES that read_body() succeeded.
   [[nodiscard]] std::string_view body() const noexcept { return buffers.inspected.view(); }
 
-  // Decides about a question, and counts it. If the asker has disconnected, the answer's status is 0.
+  // Decides about a question, and counts it. If the asker has disconnected, the answer's status is 0. Askers
+  // of the decide API get a permit if the question wants one, or if an applied rule needs a settlement.
   [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
+  // Settles a permit of any worker.
+  [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
 
   // Sends the answer to the call. gRPC calls get a trailers-only answer.
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
@@ -63,10 +69,12 @@ class AskCall {
 
  private:
   [[nodiscard]] LocalError fault_of(BodySource::Status status) const noexcept;
+  void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 
-  QuestionExchange* question_ = nullptr;  // set while weir decides about a question
-  std::string text_;                      // the text of an error
-  std::string fields_;                    // its fields
+  QuestionExchange* question_ = nullptr;     // set while weir decides about a question
+  net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
+  std::string text_;                         // the text of an error
+  std::string fields_;                       // its fields
 };
 
 }  // namespace weir::proxy

@@ -42,6 +42,28 @@ net::Task<Ending> serve_questions(AskCall& call) {
   co_return co_await call.answer({.status = status, .body = text});
 }
 
+// POST /v1/settle: settles or refunds the charges of a permit.
+net::Task<Ending> serve_settlement(AskCall& call) {
+  const auto fault = co_await call.read_body();
+  if (fault) co_return co_await call.error(fault.status, fault.what);
+  auto request = ask::read_settle_request(call.body());
+  if (!request) co_return co_await call.error(400, request.error().message);
+  auto settlement = call.settle(std::move(*request));
+  switch (co_await settlement) {
+    case Permits::Result::Settled:
+      co_return co_await call.answer({.status = 200, .body = "{\"settled\":true}"});
+    case Permits::Result::Unknown:
+      co_return co_await call.error(404,
+                                    "there is no such permit; it was settled before, or its time has passed");
+    case Permits::Result::BadHeaders:
+      co_return co_await call.error(400, "\"headers\" are not valid header fields of an answer");
+    case Permits::Result::Unreachable:
+      break;
+  }
+  co_return co_await call.error(503,
+                                "the settlement was not confirmed in time; it may take place nevertheless");
+}
+
 using Serve = net::Task<Ending> (*)(AskCall&);
 
 struct Endpoint {
@@ -52,6 +74,7 @@ struct Endpoint {
 
 constexpr Endpoint kEndpoints[] = {
     {"/v1/decide", "POST", serve_questions},
+    {"/v1/settle", "POST", serve_settlement},
     {"/v1/forward-auth", "", serve_forward_auth},
 };
 
@@ -65,8 +88,10 @@ net::Task<Ending> serve_decide(AskCall& call) {
     const std::string method(endpoint.method);
     return call.error(405, "this path accepts only " + method, "Allow: " + method + "\r\n");
   }
-  return call.error(404, "there is no such path; this listener answers /v1/decide, /v1/settle, /v1/forward-auth and "
-                    "/v1/openapi.json");
+  return call.error(
+      404,
+      "there is no such path; this listener answers /v1/decide, /v1/settle, /v1/forward-auth and "
+      "/v1/openapi.json");
 }
 
 }  // namespace weir::proxy

@@ -1,4 +1,5 @@
-// Answers proxies that ask whether a request of their client may pass: nginx (auth_request), Traefik and Caddy.
+// Answers proxies that ask whether a request of their client may pass: nginx (auth_request), Traefik and
+// Caddy.
 #pragma once
 
 #include "proxy/ask/ask_call.hpp"
@@ -7,8 +8,8 @@
 
 namespace weir::proxy {
 
-// Serves /v1/forward-auth. Answers 200 if the request may pass, and otherwise with the refusal. If the request
-// has to wait for its departure, so does the answer. `call` must outlive the task.
+// Serves /v1/forward-auth. Answers 200 if the request may pass, and otherwise with the refusal. If the
+// request has to wait for its departure, so does the answer. `call` must outlive the task.
 [[nodiscard]] net::Task<Ending> serve_forward_auth(AskCall& call);
 
 }  // namespace weir::proxy

@@ -2,6 +2,10 @@
 
 #include "proxy/ask/question_answer.hpp"
 
+#include "weir/http/described_head.hpp"
+#include "weir/http/head_parser.hpp"
+
+#include <algorithm>
 #include <utility>
 
 namespace weir::proxy {
@@ -54,25 +58,68 @@ net::Task<ask::Answer> QuestionExchange::decide() {
 // Returns the answer. Refunds the charges if the asker does not wait for it any more.
 ask::Answer QuestionExchange::conclude() {
   auto& context = exchange_.context();
-  auto& report = context.report;
+  const auto& report = context.report;
   const bool gone = stream_.has_asker_gone();
   stream_.forget_asker();
   disarm();
-  if (!is_overdue()) {
-    if (!gone && (report.admitted || stream_.refusal().status != 0))
-      return answer_of(context, std::move(stream_.refusal()));
-    if (report.admitted) refund();
-    return {};
+  if (is_overdue()) {
+    withdraw(504, "deadline");
+    return error_answer(504, kOverdue);
   }
-  if (report.admitted) refund();
-  report.failure = "deadline";
-  report.status = 504;
-  return error_answer(504, kOverdue);
+  if (!gone && (report.admitted || stream_.refusal().status != 0))
+    return answer_of(context, std::move(stream_.refusal()));
+  if (report.admitted) withdraw(0, "client_left");
+  return {};
+}
+
+void QuestionExchange::withdraw(unsigned status, std::string_view failure) {
+  auto& context = exchange_.context();
+  if (context.report.admitted) context.refund();
+  context.report.status = status;
+  context.report.failure = failure;
 }
 
 bool QuestionExchange::needs_settlement() {
   auto& context = exchange_.context();
   return context.admission.holds() || context.admission.settlements().due();
+}
+
+bool QuestionExchange::settle(const ask::SettleRequest& request) {
+  auto& context = exchange_.context();
+  if (request.status) {
+    auto text = http::head_text({.status = *request.status, .fields = request.headers});
+    if (!text) return false;
+    answer_head_ = std::move(*text);
+    if (http::parse_response_head(answer_head_, false, context.buffers.response)) return false;
+  }
+  context.read_clock();
+  if (request.refund) {
+    context.refund();
+    return true;
+  }
+  if (request.cost) context.admission.settlements().settle_to_stated(*request.cost, context.now);
+  if (request.status) settle_by_answer(request);
+  const auto begun = std::max(context.report.asked_at, context.report.departed);
+  context.report.told_ending.emplace();
+  if (request.status.value_or(200) < 500) context.report.told_ending->latency = context.now - begun;
+  return true;
+}
+
+// Settles the charges as if the server of the asker had answered weir. A body that the asker does not tell
+// counts as an answer without a body.
+void QuestionExchange::settle_by_answer(const ask::SettleRequest& request) {
+  auto& context = exchange_.context();
+  auto& settlements = context.admission.settlements();
+  auto& head = context.buffers.response;
+  context.report.status = *request.status;
+  head.framing = request.body ? http::Framing::Length : http::Framing::None;
+  head.content_length = request.body ? request.body->size() : 0;
+  if (!settlements.due()) return;
+  (void)settlements.answered(*request.status, &head, context.now);
+  auto* observer = settlements.watch();
+  if (observer == nullptr) return;
+  observer->see(request.body.value_or(std::string()));
+  observer->complete({});
 }
 
 }  // namespace weir::proxy

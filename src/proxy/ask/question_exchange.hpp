@@ -8,6 +8,7 @@
 
 #include "weir/ask/answer.hpp"
 #include "weir/ask/question.hpp"
+#include "weir/ask/settle_request.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/task.hpp"
 
@@ -31,8 +32,12 @@ class QuestionExchange final : private ClientWatch {
   // Returns true if the question holds something that ends only with a settlement: a permit of a concurrency
   // limit, or a charge that the answer to the request corrects.
   [[nodiscard]] bool needs_settlement();
-  // Refunds the charges.
-  void refund() { exchange_.context().refund(); }
+  // Refunds the charges, because weir answers the question with an error. `failure`: the value of `failure`
+  // in the access log; static text.
+  void withdraw(unsigned status, std::string_view failure);
+  // Settles or refunds the charges as the asker says. Returns false and changes nothing if the headers of the
+  // server's answer are invalid.
+  [[nodiscard]] bool settle(const ask::SettleRequest& request);
 
  private:
   [[nodiscard]] bool has_gone() const noexcept override { return stream_.has_asker_gone(); }
@@ -40,9 +45,11 @@ class QuestionExchange final : private ClientWatch {
   void on_tick() noexcept override;
   [[nodiscard]] bool is_overdue() const noexcept;
   [[nodiscard]] ask::Answer conclude();
+  void settle_by_answer(const ask::SettleRequest& request);
 
   Worker& worker_;
   base::TimePoint asked_at_{};
+  std::string answer_head_;  // the head of the server's answer, as the asker tells it
   QuestionStream stream_;
   Exchange exchange_;  // destroyed first, because it uses the other members
 };

@@ -24,7 +24,9 @@ ExchangeContext::ExchangeContext(ClientStream& a_client)
       snapshot(a_client.worker.worker_snapshots),
       config(snapshot.config()),
       buffers(*loan_),
-      admission(worker, config, buffers) {}
+      admission(worker, config, buffers) {
+  if (question != nullptr) admission.expect_settlement();
+}
 
 void ExchangeContext::identify() {
   const auto& peer = client.peer;

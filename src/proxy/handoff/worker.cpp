@@ -1,5 +1,6 @@
 #include "weir/proxy/worker.hpp"
 
+#include "proxy/ask/permits.hpp"
 #include "proxy/exchange/exchange_buffers.hpp"
 
 #include <array>
@@ -65,7 +66,8 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)),
-      random_(std::random_device{}()) {
+      random_(std::random_device{}()),
+      permit_owners_(shared.permit_owners) {
   free_buffers_.reserve(kKeptBuffers);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   if (config().elastic) load_probe_.emplace(*this);
@@ -99,6 +101,11 @@ void Worker::give_back(std::unique_ptr<ExchangeBuffers> buffers) {
   if (free_buffers_.size() >= kKeptBuffers) return;
   buffers->clear();
   free_buffers_.push_back(std::move(buffers));
+}
+
+Permits& Worker::permits() {
+  if (!permits_) permits_ = std::make_unique<Permits>(*this, permit_owners_);
+  return *permits_;
 }
 
 std::string_view Worker::http_date(base::TimePoint machine_now) {

@@ -1,0 +1,41 @@
+// Finds the worker that has a permit of an asker. A permit belongs to the worker that decided about its
+// question, but the asker may settle it over a connection of another worker.
+//
+// All workers share the object. Thread-safe.
+#pragma once
+
+#include "weir/net/asio.hpp"
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace weir::proxy {
+
+class Permits;
+
+class PermitOwners {
+ public:
+  // Adds a worker. Returns its number, which no other worker of the process gets. Called on the worker's
+  // thread. `permits` must remain valid until leave().
+  [[nodiscard]] unsigned join(net::Executor executor, Permits& permits);
+  void leave(unsigned owner) noexcept;
+
+  // Called on the thread of the worker. Must not throw.
+  using Job = std::function<void(Permits&)>;
+  // Lets the worker run `job` soon. The worker does not run it if it ends before. Returns false if no worker
+  // has this number.
+  [[nodiscard]] bool post(unsigned owner, Job job);
+
+ private:
+  struct Owner {
+    net::Executor executor;
+    Permits* permits;
+  };
+
+  std::mutex mutex_;
+  std::map<unsigned, Owner> owners_;
+  unsigned next_ = 0;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,80 @@
+#include "proxy/ask/permits.hpp"
+
+#include "weir/base/hex.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+// The largest number of permits that expire in one tick, so that a tick takes a few milliseconds at most.
+constexpr int kMostExpired = 1000;
+
+// Returns the number of the worker, and 128 random bits.
+std::string new_name(unsigned owner) {
+  base::Digest128 chance;
+  ::arc4random_buf(&chance, sizeof chance);
+  return std::to_string(owner) + "-" + base::in_hex(chance);
+}
+
+}  // namespace
+
+Permits::Permits(Worker& worker, PermitOwners* owners)
+    : Watched(worker.watchdog),
+      worker_(worker),
+      owners_(owners),
+      number_(owners != nullptr ? owners->join(worker.executor, *this) : 0) {}
+
+Permits::~Permits() {
+  if (owners_ != nullptr) owners_->leave(number_);
+  while (!open_.empty()) end(open_.begin(), observe::PermitEnd::Expired);
+}
+
+std::string Permits::add(std::unique_ptr<QuestionExchange> question, base::Duration ttl) {
+  auto name = new_name(number_);
+  const auto deadline = deadlines_.emplace(worker_.clock.now() + ttl, name);
+  try {
+    open_.emplace(name, Permit{std::move(question), deadline});
+  } catch (...) {
+    deadlines_.erase(deadline);
+    throw;
+  }
+  worker_.counters.ask.permits.add();
+  wake();
+  return name;
+}
+
+Permits::Result Permits::settle(const ask::SettleRequest& request) {
+  const auto found = open_.find(request.permit);
+  if (found == open_.end()) return Result::Unknown;
+  if (!found->second.question->settle(request)) return Result::BadHeaders;
+  end(found, request.refund ? observe::PermitEnd::Refunded : observe::PermitEnd::Settled);
+  return Result::Settled;
+}
+
+void Permits::end(Open::iterator permit, observe::PermitEnd how) noexcept {
+  worker_.counters.ask.permits_ended(how).add();
+  worker_.counters.ask.permits.remove();
+  deadlines_.erase(permit->second.deadline);
+  open_.erase(permit);
+}
+
+void Permits::on_tick() noexcept {
+  const auto now = worker_.clock.now();
+  for (int n = 0; n < kMostExpired && !deadlines_.empty() && deadlines_.begin()->first <= now; ++n)
+    end(open_.find(deadlines_.begin()->second), observe::PermitEnd::Expired);
+  if (open_.empty()) doze();
+}
+
+std::optional<unsigned> Permits::owner_of(std::string_view permit) noexcept {
+  unsigned owner = 0;
+  const auto parsed = std::from_chars(permit.data(), permit.data() + permit.size(), owner);
+  const bool named =
+      parsed.ec == std::errc{} && parsed.ptr != permit.data() + permit.size() && *parsed.ptr == '-';
+  return named ? std::optional(owner) : std::nullopt;
+}
+
+}  // namespace weir::proxy
