@@ -92,8 +92,8 @@ policy::RuleList Cases::find_rules() {
   std::vector<const policy::Rule*> plain;
   for (const auto& rule : rules)
     if (facts[rule.index].beyond.empty()) plain.push_back(&rule);
-  found_ = std::move(plain);
-  return policy::RuleList(std::span<const policy::Rule* const>(found_));
+  found_.rules = std::move(plain);
+  return policy::RuleList(std::span<const policy::Rule* const>(found_.rules));
 }
 
 void Cases::take_route_named(std::string_view name) {

@@ -129,8 +129,8 @@ class Cases {
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;  // the reset keys, with their names in the log
   policy::RuleFinder finder_;
-  std::vector<const policy::Rule*> found_;  // the rules that may match the line
-  std::vector<const policy::Rule*> told_;   // the rules whose logged decisions are used
+  policy::RuleFinder::Room found_;         // the rules that may match the line
+  std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;

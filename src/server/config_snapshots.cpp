@@ -68,6 +68,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .cors = settings.cors,
                              .client = settings.client,
                              .routes = settings.routes,
+                             .route_finder = {},
                              .tier_priorities = settings.tier_priorities,
                              .rules = std::move(*rules),
                              .rule_finder = {},
@@ -85,6 +86,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .route_labels = {},
                              .upstream_labels = {}};
   config_snapshot->config.rule_finder = policy::RuleFinder(config_snapshot->config.rules);
+  config_snapshot->config.route_finder = policy::RouteFinder(config_snapshot->config.routes);
   for (const auto& route : settings.routes) {
     const auto label = routes_.take(route.name);
     if (!label)

@@ -66,7 +66,7 @@ void find_among(benchmark::State& state) {
   const RuleFinder finder(rules);
   const auto head = browser_head();
   Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
-  std::vector<const Rule*> room;
+  RuleFinder::Room room;
   for (auto _ : state) {
     Evaluation evaluation;
     benchmark::DoNotOptimize(evaluation.collect(finder.find(rules, request, room), request, kKeys));
@@ -81,9 +81,10 @@ void find_last_route(benchmark::State& state, Match (*make)(const std::string& n
   std::vector<Route> routes(static_cast<std::size_t>(state.range(0)));
   for (std::size_t i = 0; i + 1 < routes.size(); ++i) routes[i].match = make(std::to_string(i));
   const auto head = browser_head();
-  const Request request{
-      .head = &head, .path = head.path, .host = "api.example.com", .route = {}, .client = {}};
-  for (auto _ : state) benchmark::DoNotOptimize(find_route(routes, request));
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = {}, .client = {}};
+  const RouteFinder finder(routes);
+  RouteFinder::Room room;
+  for (auto _ : state) benchmark::DoNotOptimize(finder.choose(routes, request, room));
 }
 
 Match by_path(const std::string& number) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weir/policy/match.hpp"
+#include "weir/policy/match_index.hpp"
 #include "weir/policy/routing/field_edits.hpp"
 #include "weir/policy/routing/path_rewrite.hpp"
 #include "weir/policy/routing/text_template.hpp"
@@ -84,6 +85,24 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 // interpretations of the path lead to other routes. Also stores whether the path that the route forwards may
 // lie outside the path prefix that the route names. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
+
+// Chooses among many routes without testing all of them. Immutable once it is built, so any number of threads
+// may use it.
+class RouteFinder {
+ public:
+  using Room = std::vector<MatchIndex::Position>;  // reusing this object reuses its memory
+
+  RouteFinder() = default;
+  // REQUIRES: at most 65,536 routes.
+  explicit RouteFinder(std::span<const Route> routes);
+
+  // Does the same as choose_route(). Overwrites `room`. REQUIRES: `routes` are those of the constructor.
+  [[nodiscard]] std::optional<std::size_t> choose(std::span<const Route> routes, Request& request,
+                                                  Room& room) const;
+
+ private:
+  MatchIndex index_;
+};
 
 // Makes the route with this index the request's route. Keeps a reference: the routes must outlive the
 // request.

@@ -25,6 +25,7 @@ struct Configuration {
   std::optional<http::CorsSettings> cors;
   policy::ClientSettings client;
   std::vector<policy::Route> routes;
+  policy::RouteFinder route_finder;  // chooses among `routes`; a default-constructed finder tests all routes
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   policy::RuleFinder rule_finder;  // finds rules in `rules`; a default-constructed finder returns all rules

@@ -1,7 +1,5 @@
 #include "weir/policy/route.hpp"
 
-#include <algorithm>
-
 namespace weir::policy {
 
 bool append_fields(const CannedResponse& respond, const TemplateValues& values, std::string& lines) {
@@ -20,26 +18,76 @@ bool asks_who(const Route& route) noexcept {
          (route.edits && (route.edits->request.asks_who || route.edits->response.asks_who));
 }
 
-std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request) {
-  for (std::size_t i = 0; i < routes.size(); ++i)
-    if (routes[i].match.holds(request)) return i;
+namespace {
+
+// The positions of some routes, in ascending order: those in a list, or all.
+class Positions {
+ public:
+  explicit Positions(std::span<const Route> all) noexcept : size_(all.size()) {}
+  explicit Positions(std::span<const MatchIndex::Position> some) noexcept
+      : some_(some.data()), size_(some.size()) {}
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t operator[](std::size_t i) const noexcept {
+    return some_ != nullptr ? some_[i] : i;
+  }
+
+ private:
+  const MatchIndex::Position* some_ = nullptr;
+  std::size_t size_;
+};
+
+// Returns the position of the first of these routes that matches.
+std::optional<std::size_t> find_among(std::span<const Route> routes, const Request& request,
+                                      const Positions& positions) {
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    if (routes[positions[i]].match.holds(request)) return positions[i];
   return std::nullopt;
 }
 
-std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request) {
-  const auto chosen = find_route(routes, request);
+// Returns true if the path is ambiguous for one of these routes, up to the chosen one.
+bool is_path_ambiguous(std::span<const Route> routes, const Request& request, const Positions& positions,
+                       std::optional<std::size_t> chosen) {
+  for (std::size_t i = 0; i < positions.size() && positions[i] <= chosen.value_or(positions[i]); ++i)
+    if (routes[positions[i]].match.is_path_ambiguous(request)) return true;
+  return false;
+}
+
+// Does what choose_route() does, but tests only these routes.
+std::optional<std::size_t> choose_among(std::span<const Route> routes, Request& request,
+                                        const Positions& positions) {
+  const auto chosen = find_among(routes, request, positions);
   const bool pass = chosen && routes[*chosen].ambiguous_paths == AmbiguousPaths::Pass;
-  if (request.interpretations != nullptr && !pass) {
-    const auto looked_at = routes.first(chosen ? *chosen + 1 : routes.size());
-    request.routes_differ = std::any_of(looked_at.begin(), looked_at.end(), [&](const Route& route) {
-      return route.match.is_path_ambiguous(request);
-    });
-  }
+  if (request.interpretations != nullptr && !pass)
+    request.routes_differ = is_path_ambiguous(routes, request, positions, chosen);
   if (!chosen) return chosen;
   const auto& edits = routes[*chosen].edits;
   request.leaves_target = edits && edits->path && edits->path->leaves_target(request.path, !pass);
   take_route(routes, *chosen, request);
   return chosen;
+}
+
+}  // namespace
+
+std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request) {
+  return find_among(routes, request, Positions(routes));
+}
+
+std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request) {
+  return choose_among(routes, request, Positions(routes));
+}
+
+RouteFinder::RouteFinder(std::span<const Route> routes) {
+  std::vector<const Match*> matches;
+  matches.reserve(routes.size());
+  for (const Route& route : routes) matches.push_back(&route.match);
+  index_ = MatchIndex(matches);
+}
+
+std::optional<std::size_t> RouteFinder::choose(std::span<const Route> routes, Request& request,
+                                               Room& room) const {
+  const bool found = index_.find(request, room);
+  return choose_among(routes, request,
+                      found ? Positions(std::span<const MatchIndex::Position>(room)) : Positions(routes));
 }
 
 void take_route(std::span<const Route> routes, std::size_t index, Request& request) noexcept {

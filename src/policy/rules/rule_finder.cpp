@@ -5,94 +5,18 @@
 
 namespace weir::policy {
 
-namespace {
-
-// Returns the hosts that the rule may match. Returns one empty text if the rule may match every host, or has
-// a pattern for hosts.
-std::vector<std::string> exact_hosts(const Match& match) {
-  const bool exact =
-      !match.hosts.empty() && std::all_of(match.hosts.begin(), match.hosts.end(),
-                                          [](const HostMatch& host) { return host.is_exact(); });
-  if (!exact) return {""};
-  std::vector<std::string> hosts;
-  for (const auto& host : match.hosts) hosts.push_back(host.describe());
-  std::sort(hosts.begin(), hosts.end());
-  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-  return hosts;
-}
-
-}  // namespace
-
 RuleFinder::RuleFinder(std::span<const Rule> rules) {
-  if (rules.size() <= kFew) return;
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    const auto& methods = rules[i].match.methods;
-    for (const auto& host : exact_hosts(rules[i].match)) {
-      if (methods.empty()) add(rules[i], static_cast<Position>(i), host, "");
-      for (const auto& method : methods) add(rules[i], static_cast<Position>(i), host, method);
-    }
-  }
-  for (auto& [host, methods] : by_host_)
-    for (auto& [method, patterns] : methods)
-      // The parent of a pattern is the longest other pattern that is a prefix of this pattern. In sorted
-      // order, the parent is the pattern before this one, or an ancestor of that pattern.
-      for (std::size_t i = 1; i < patterns.size(); ++i) {
-        auto& parent = patterns[i].parent = i - 1;
-        while (parent != kNone && !patterns[i].text.starts_with(patterns[parent].text))
-          parent = patterns[parent].parent;
-      }
+  std::vector<const Match*> matches;
+  matches.reserve(rules.size());
+  for (const Rule& rule : rules) matches.push_back(&rule.match);
+  index_ = MatchIndex(matches);
 }
 
-void RuleFinder::add(const Rule& rule, Position position, const std::string& host, std::string_view method) {
-  auto& patterns = by_host_[host][std::string(method)];
-  const auto text = rule.match.path ? rule.match.path->literal_start() : std::string_view{};
-  const auto before = [](const Pattern& pattern, std::string_view other) { return pattern.text < other; };
-  auto at = std::lower_bound(patterns.begin(), patterns.end(), text, before);
-  if (at == patterns.end() || at->text != text) at = patterns.insert(at, Pattern{.text = std::string(text)});
-  at->rules.push_back(position);
-}
-
-// Calls `visit` with the rules of each pattern that is a prefix of `path`. Considers only patterns for the
-// request's host and method.
-template <class Visit>
-void RuleFinder::for_each(const Request& request, std::string_view path, Visit visit) const {
-  const auto before = [](std::string_view other, const Pattern& pattern) { return other < pattern.text; };
-  const auto in_patterns = [&](const Patterns& patterns) {
-    // The longest pattern that is a prefix of the path is the last pattern that sorts before the path, or an
-    // ancestor of that pattern. All shorter prefixes of the path are ancestors of the longest one.
-    const auto after = std::upper_bound(patterns.begin(), patterns.end(), path, before);
-    if (after == patterns.begin()) return;
-    auto at = static_cast<std::size_t>(after - patterns.begin()) - 1;
-    while (at != kNone && !path.starts_with(patterns[at].text)) at = patterns[at].parent;
-    for (; at != kNone; at = patterns[at].parent) visit(patterns[at].rules);
-  };
-  const auto in_methods = [&](const ByName<Patterns>& methods) {
-    if (const auto every = methods.find(""); every != methods.end()) in_patterns(every->second);
-    if (const auto same = methods.find(request.head->method); same != methods.end())
-      in_patterns(same->second);
-  };
-  if (const auto every = by_host_.find(""); every != by_host_.end()) in_methods(every->second);
-  if (request.host.empty()) return;
-  if (const auto same = by_host_.find(request.host); same != by_host_.end()) in_methods(same->second);
-}
-
-RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request,
-                          std::vector<const Rule*>& room) const {
-  const auto* interpretations = request.interpretations;
-  if (by_host_.empty() || (interpretations != nullptr && interpretations->too_many)) return rules;
-  room.clear();
-  const auto add_path = [&](std::string_view path) {
-    // The target of "OPTIONS *" is not a path, but the patterns "*" and "/*" match it.
-    for_each(request, path == "*" ? "/" : path, [&](const std::vector<Position>& positions) {
-      for (const auto position : positions) room.push_back(&rules[position]);
-    });
-  };
-  add_path(request.path);
-  if (interpretations != nullptr)
-    for (const auto& other : interpretations->others) add_path(other);
-  std::sort(room.begin(), room.end());  // the rules are in one array, so this is their configured order
-  room.erase(std::unique(room.begin(), room.end()), room.end());
-  return RuleList(std::span<const Rule* const>(room));
+RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request, Room& room) const {
+  if (!index_.find(request, room.positions)) return rules;
+  room.rules.clear();
+  for (const auto position : room.positions) room.rules.push_back(&rules[position]);
+  return RuleList(std::span<const Rule* const>(room.rules));
 }
 
 namespace {

@@ -83,7 +83,7 @@ net::Task<Ending> Exchange::run() {
   context_.identify();
   begun_ = true;
   if (is_challenge()) return reply_.answer_challenge();
-  context_.report.route = policy::choose_route(config.routes, request);
+  context_.report.route = config.route_finder.choose(config.routes, request, context_.buffers.found_routes);
   // the destructor decrements this counter
   if (context_.report.route && !context_.report.is_question) context_.route_tallies().in_flight.add();
   const auto* route = context_.route();

@@ -11,6 +11,8 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
+#include "weir/policy/rule_finder.hpp"
 #include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/worker.hpp"
@@ -38,8 +40,9 @@ struct ExchangeBuffers {
   policy::Credentials credentials;
   policy::Request request;
   policy::RequestTexts texts;
-  policy::RuleList rules;                        // the rules that the request may match
-  std::vector<const policy::Rule*> found_rules;  // the pointers that `rules` may refer to
+  policy::RuleList rules;                  // the rules that the request may match
+  policy::RuleFinder::Room found_rules;    // the pointers that `rules` may refer to
+  policy::RouteFinder::Room found_routes;  // the positions of routes that the request may match
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
   std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, if their rules limit messages

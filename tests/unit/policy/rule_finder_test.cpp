@@ -27,14 +27,14 @@ Rule rule_for(std::string name, std::string_view host, std::string_view path,
 // Adds rules that match no request of these tests. If there were only a few rules, the finder would return
 // all of them.
 std::vector<Rule> with_many_others(std::vector<Rule> rules) {
-  for (std::size_t i = 0; i <= RuleFinder::kFew; ++i)
+  for (std::size_t i = 0; i <= MatchIndex::kFew; ++i)
     rules.push_back(rule_for("other", "other.example.com", "/other/" + std::to_string(i)));
   return rules;
 }
 
 std::vector<std::string> found(const std::vector<Rule>& rules, const Request& request) {
   const RuleFinder finder(rules);
-  std::vector<const Rule*> room;
+  RuleFinder::Room room;
   std::vector<std::string> names;
   for (const Rule& rule : finder.find(rules, request, room)) names.push_back(rule.name);
   return names;
@@ -91,7 +91,7 @@ TEST(RuleFinder, ReturnsAllRulesIfThereAreFew) {
 TEST(RuleFinder, DefaultConstructedFinderReturnsAllRules) {
   const std::vector<Rule> rules = {rule_for("a", "a", "")};
   const auto head = head_with({});
-  std::vector<const Rule*> room;
+  RuleFinder::Room room;
   EXPECT_FALSE(RuleFinder().find(rules, request_of(head), room).empty());
 }
 
@@ -147,7 +147,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
       for (const Rule& rule : rules)
         if (rule.match.holds(request)) all.push_back(rule.name);
       const RuleFinder finder(rules);
-      std::vector<const Rule*> room;
+      RuleFinder::Room room;
       for (const Rule& rule : finder.find(rules, request, room)) {
         ++candidates;
         if (rule.match.holds(request)) few.push_back(rule.name);

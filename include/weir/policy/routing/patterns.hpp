@@ -105,6 +105,7 @@ class HostMatch {
   // no host matches both.
   [[nodiscard]] bool is_disjoint(const HostMatch& other) const;
   [[nodiscard]] bool is_exact() const noexcept { return kind_ == Kind::Exact; }
+  [[nodiscard]] bool is_expression() const noexcept { return kind_ == Kind::Regex; }
   // Returns a host that the pattern matches. Returns nullopt for a regular expression.
   [[nodiscard]] std::optional<std::string> sample() const;
   // Returns the pattern in normal form.
