@@ -19,6 +19,7 @@ import urllib.request
 
 import contestants
 import h2load
+import handshakes
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,6 +35,10 @@ TITLES = {
     "h2": f"Proxied and limited over HTTP/2 and TLS 1.3: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
     "h2c": f"Proxied and limited over HTTP/2 without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
     "grpc": f"gRPC unary calls, proxied and limited, without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} calls",
+    "tls-full": "Full handshakes of TLS 1.3 (figures: of a handshake)",
+    "tls-resumed": "Resumed handshakes of TLS 1.3 (figures: of a handshake)",
+    "tls12-full": "Full handshakes of TLS 1.2 (figures: of a handshake)",
+    "tls12-resumed": "Resumed handshakes of TLS 1.2 (figures: of a handshake)",
 }
 
 
@@ -53,6 +58,9 @@ def check_behaviour(stage, server, mode):
     """Checks that the second of two requests gets the response of the mode. Otherwise there is nothing to compare."""
     if mode in contestants.HTTP2:
         h2load.check_behaviour(stage, server, mode)
+        return
+    if mode in handshakes.MODES:
+        handshakes.check_behaviour(stage, server, mode)
         return
     status_of(url_of(server, mode))
     status = status_of(url_of(server, mode))
@@ -76,6 +84,8 @@ def put_load(stage, server, mode, options, seconds):
     """Returns what wrk or h2load has counted. The latencies of wrk are p50 and p99, those of h2load mean and max."""
     if mode in contestants.HTTP2:
         return h2load.run(stage, server, mode, seconds)
+    if mode in handshakes.MODES:
+        return handshakes.run(stage, server, mode, seconds)
     return run_wrk(stage, url_of(server, mode), options, seconds)
 
 

@@ -10,18 +10,20 @@ A mode says what a proxy does with each request:
 - watched: limited, with an access log to a file and, for weir, its metrics read once a second
 - h2: The same as limited, over HTTP/2 and TLS 1.3. The upstream gets HTTP/1.1.
 - h2c: The same without TLS.
-- grpc: gRPC calls over HTTP/2 without TLS, to an upstream that speaks the same."""
+- grpc: gRPC calls over HTTP/2 without TLS, to an upstream that speaks the same.
+- tls-full, tls-resumed, tls12-full, tls12-resumed: no request, but TLS handshakes with TLS 1.3 or 1.2 (handshakes.py)."""
 
 import pathlib
 import resource
 import subprocess
 import sys
 
+import handshakes
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc")
-TLS = ("tls", "h2")  # modes over TLS
+MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc", *handshakes.MODES)
+TLS = ("tls", "h2", *handshakes.MODES)  # modes over TLS
 HTTP2 = ("h2", "h2c", "grpc")  # modes over HTTP/2
 RULES = 5  # for the mode "rules"
 PLENTY = 100_000  # requests per second that no contestant reaches here
@@ -39,7 +41,7 @@ def upstream_of(stage, mode):
 
 
 def nginx(stage, mode, port):
-    tls = f"ssl_certificate {stage.folder}/edge.crt; ssl_certificate_key {stage.folder}/edge.key; ssl_protocols TLSv1.3;"
+    tls = f"ssl_certificate {stage.folder}/edge.crt; ssl_certificate_key {stage.folder}/edge.key; ssl_protocols TLSv1.2 TLSv1.3;"
     rate = "1r/m" if mode == "refused" else f"{PLENTY}r/s"
     burst = "" if mode == "refused" else f"burst={PLENTY}"
     limit = f"limit_req zone=clients {burst} nodelay;"
@@ -79,7 +81,7 @@ def haproxy(stage, mode, port):
     if mode in ("redis", "rules", "watched"):
         return None  # HAProxy has no state in Redis, at most three stick counters a request, and no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
-    tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode in TLS else ""
+    tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.2" if mode in TLS else ""
     version = {"h2": "alpn h2,http/1.1", "h2c": "proto h2", "grpc": "proto h2"}.get(mode, "")
     config = stage.folder / f"haproxy-{mode}.cfg"
     config.write_text(f"""

@@ -189,7 +189,9 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
 
 // The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). `sealing`: not 0 to encrypt a new ticket, 0 to
 // decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but the client
-// needs a new one. Returns 0 to issue no ticket, or to reject the client's ticket.
+// needs a new one. With TLS 1.3 this is always the case: clients use each ticket once, because an observer
+// could link connections that show the same ticket (RFC 8446 §C.4). Returns 0 to issue no ticket, or to reject
+// the client's ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
@@ -198,7 +200,7 @@ int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPH
     const auto found =
         keys.find(std::span<const unsigned char, TicketKey::kNameSize>(name, TicketKey::kNameSize), now);
     if (!found || !arm(found->key, iv, cipher, mac, false)) return 0;
-    return found->current ? 1 : 2;
+    return found->current && SSL_version(ssl) != TLS1_3_VERSION ? 1 : 2;
   }
   const auto key = keys.current(now);
   if (!key || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return 0;

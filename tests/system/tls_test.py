@@ -74,6 +74,20 @@ class TlsConnections(TestCase):
         count("alerted")
         self.assertEqual([self.weir.metric("weir_tls_handshakes_total", outcome=outcome) for outcome in ("late", "untrusted")], [0, 0])
 
+    def test_client_that_uses_each_tls_1_3_ticket_once_always_resumes(self):
+        offered, session, resumed = set(), None, []
+        for _ in range(6):
+            with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
+                with self.trust.wrap_socket(wire, server_hostname="localhost", session=session) as client:
+                    self.assertEqual(client.version(), "TLSv1.3")
+                    resumed.append(client.session_reused)
+                    client.sendall(request_bytes("GET", "/"))
+                    self.assertTrue(client.recv(65536).startswith(b"HTTP/1.1 200"))  # the tickets precede the response
+                    session = client.session if client.session.id not in offered else None
+            if session:
+                offered.add(session.id)
+        self.assertEqual(resumed, [False] + [True] * 5)
+
     def test_tls_record_may_arrive_in_two_parts_with_a_pause(self):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = self.trust.wrap_bio(incoming, outgoing, server_hostname="localhost")
