@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Compares weir with nginx, HAProxy and nghttpx on this machine: CPU per request, and latency as wrk and h2load measure it.
 
-CPU is the user and system time of the proxy's processes, divided by the served requests. The contestants take turns within one run,
-because times on shared machines drift. Prints medians over the rounds, and ratios to nginx."""
+CPU is the user and system time of the proxy's processes, divided by the served requests. With wrk, neither counts the time in which
+the connections are made. The contestants take turns within one run, because times on shared machines drift. Prints medians over the
+rounds, and ratios to nginx."""
 
 import argparse
 import contextlib
 import json
+import math
 import pathlib
 import platform
 import ssl
@@ -14,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -24,7 +27,9 @@ import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 OCTETS_OF_A_QUESTION = 64  # least bytes of a call to Redis: eight doubles a limit from weir; digest, key and numbers from nginx's script
-EXPECTED = dict.fromkeys(contestants.MODES, 200) | {"refused": 429}
+EXPECTED = {mode: 429 if mode.startswith("refused") else 200 for mode in contestants.MODES}
+WARM_SECONDS = 2  # of wrk, before a measurement
+LAST_SECONDS = 0.5  # of wrk, after a measurement
 TITLES = {
     "limited": "Proxied and limited (98-byte answer, limit never reached)",
     "refused": "Refused (429)",
@@ -34,6 +39,14 @@ TITLES = {
     "watched": "Proxied and limited, access log to a file, weir's metrics read each second",
     "h2": f"Proxied and limited over HTTP/2 and TLS 1.3: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
     "h2c": f"Proxied and limited over HTTP/2 without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
+    "limited-1000": "Proxied and limited, 1,000 connections",
+    "limited-5000": "Proxied and limited, 5,000 connections",
+    "refused-1000": "Refused (429), 1,000 connections",
+    "refused-5000": "Refused (429), 5,000 connections",
+    "download": "Answers of 1 MiB",
+    "upload": "Requests of 1 MiB",
+    "tls-download": "Answers of 1 MiB over TLS 1.3",
+    "tls-upload": "Requests of 1 MiB over TLS 1.3",
     "grpc": f"gRPC unary calls, proxied and limited, without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} calls",
     "tls-full": "Full handshakes of TLS 1.3 (figures: of a handshake)",
     "tls-resumed": "Resumed handshakes of TLS 1.3 (figures: of a handshake)",
@@ -43,7 +56,8 @@ TITLES = {
 
 
 def url_of(server, mode):
-    return f"{'https' if mode == 'tls' else 'http'}://127.0.0.1:{server.port}/"
+    path = processes.LARGE_PATH if mode.endswith("download") else processes.BODY_PATH if mode.endswith("upload") else "/"
+    return f"{'https' if mode.startswith('tls') else 'http'}://127.0.0.1:{server.port}{path}"
 
 
 def status_of(url):
@@ -69,24 +83,49 @@ def check_behaviour(stage, server, mode):
                                      f"{server.log.read_text(errors='replace')[-2000:]}")
 
 
-def run_wrk(stage, url, options, seconds):
-    command = ["wrk", "-t", "1", "-c", str(options.connections), "-d", f"{seconds}s", "--latency",
-               "-s", str(HERE / "report.lua"), url]
+def start_wrk(stage, url, connections, seconds, body=0):
+    command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{math.ceil(seconds)}s", "--latency", "--timeout", "10s",
+               "-s", str(HERE / "report.lua"), url, *([str(body)] if body else [])]
     if stage.load_cpu is not None:
         command = ["taskset", "-c", str(stage.load_cpu), *command]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
-    if done.returncode != 0:
-        raise processes.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def put_load(stage, server, mode, options, seconds):
+def end_wrk(wrk):
+    """Waits for the end of wrk. Returns what it has counted."""
+    said, _ = wrk.communicate(timeout=60)
+    if wrk.returncode != 0:
+        raise processes.BenchError(f"wrk failed: {said}")
+    return json.loads(said.strip().splitlines()[-1])
+
+
+def run_wrk(stage, url, options, seconds):
+    return end_wrk(start_wrk(stage, url, options.connections, seconds))
+
+
+def put_load_by_wrk(stage, server, mode, options):
+    """Returns what wrk has counted, but the requests, seconds and CPU only of a time in which all connections were open."""
+    body = processes.LARGE_OCTETS if mode.endswith("upload") else 0
+    connections = contestants.CONNECTIONS.get(mode, options.connections)
+    wrk = start_wrk(stage, url_of(server, mode), connections, WARM_SECONDS + options.seconds + LAST_SECONDS, body)
+    samples = []
+    for wait in (WARM_SECONDS, options.seconds):
+        time.sleep(wait)
+        samples.append((time.monotonic(), server.cpu_seconds(), processes.octets_read(wrk.pid)))
+    seen = end_wrk(wrk)
+    seconds, spent, octets = (last - first for first, last in zip(*samples))
+    share = octets / max(seen["octets"], 1)
+    return seen | {"spent": spent, "counted": share * seen["requests"], "seconds": seconds}
+
+
+def put_load(stage, server, mode, options):
     """Returns what wrk or h2load has counted. The latencies of wrk are p50 and p99, those of h2load mean and max."""
-    if mode in contestants.HTTP2:
-        return h2load.run(stage, server, mode, seconds)
-    if mode in handshakes.MODES:
-        return handshakes.run(stage, server, mode, seconds)
-    return run_wrk(stage, url_of(server, mode), options, seconds)
+    if mode not in contestants.HTTP2 and mode not in handshakes.MODES:
+        return put_load_by_wrk(stage, server, mode, options)
+    before = server.cpu_seconds()
+    run = handshakes.run if mode in handshakes.MODES else h2load.run
+    seen = run(stage, server, mode, options.seconds)
+    return seen | {"spent": server.cpu_seconds() - before, "counted": seen["requests"]}
 
 
 @contextlib.contextmanager
@@ -115,16 +154,14 @@ def latencies(mode):
 
 def measure(stage, server, mode, options):
     octets = stage.redis_octets() if mode == "redis" else 0
-    before = server.cpu_seconds()
     with metrics_read(stage.admins.get(server.port)):
-        seen = put_load(stage, server, mode, options, options.seconds)
-    spent = server.cpu_seconds() - before
+        seen = put_load(stage, server, mode, options)
     if mode == "redis" and stage.redis_octets() - octets < OCTETS_OF_A_QUESTION * seen["requests"]:
         raise processes.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
     others = seen["requests"] - seen["refused"] if EXPECTED[mode] == 429 else seen["refused"]
     if others > seen["requests"] // 1000 or seen["faults"]:
         raise processes.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")
-    return {"cpu_us": spent * 1e6 / seen["requests"], "rate": seen["requests"] / seen["seconds"],
+    return {"cpu_us": seen["spent"] * 1e6 / seen["counted"], "rate": seen["counted"] / seen["seconds"],
             **{name: seen[name] for name in latencies(mode)}}
 
 
@@ -137,7 +174,8 @@ def run(stage, options):
             if server:
                 servers[mode, name] = server
                 check_behaviour(stage, server, mode)
-                put_load(stage, server, mode, options, 1)  # warms connections, tables and branch predictors
+                if mode in contestants.HTTP2:
+                    h2load.run(stage, server, mode, 1)  # warms connections, tables and branch predictors
     results = {mode: {} for mode in options.modes}
     for turn in range(options.rounds):
         for (mode, name), server in servers.items():

@@ -11,6 +11,8 @@ A mode says what a proxy does with each request:
 - h2: The same as limited, over HTTP/2 and TLS 1.3. The upstream gets HTTP/1.1.
 - h2c: The same without TLS.
 - grpc: gRPC calls over HTTP/2 without TLS, to an upstream that speaks the same.
+- limited-1000, limited-5000, refused-1000, refused-5000: The same as limited and refused, over so many connections.
+- download, upload, tls-download, tls-upload: The same as limited and tls, with a body of 1 MiB in the answer or the request.
 - tls-full, tls-resumed, tls12-full, tls12-resumed: no request, but TLS handshakes with TLS 1.3 or 1.2 (handshakes.py)."""
 
 import pathlib
@@ -22,18 +24,18 @@ import handshakes
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc", *handshakes.MODES)
+# Modes in which proxies are configured as in another mode, but the load differs.
+SAME_AS = {"limited-1000": "limited", "limited-5000": "limited", "refused-1000": "refused", "refused-5000": "refused",
+           "download": "limited", "upload": "limited", "tls-download": "tls", "tls-upload": "tls"}
+CONNECTIONS = {"limited-1000": 1000, "limited-5000": 5000, "refused-1000": 1000, "refused-5000": 5000}
+MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc", *SAME_AS, *handshakes.MODES)
 TLS = ("tls", "h2", *handshakes.MODES)  # modes over TLS
 HTTP2 = ("h2", "h2c", "grpc")  # modes over HTTP/2
 RULES = 5  # for the mode "rules"
 PLENTY = 100_000  # requests per second that no contestant reaches here
 # The most client connections of a proxy. Each needs a descriptor, and one more for its connection to the upstream. HAProxy
-# does not start if the system allows fewer descriptors.
-MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 50)
-
-LUA_MODULES = """
-        load_module /usr/lib/nginx/modules/ndk_http_module.so;
-        load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
+# does not start if the system allows fewer descriptors than these and its pipes need.
+MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 150)
 
 
 def upstream_of(stage, mode):
@@ -56,11 +58,12 @@ def nginx(stage, mode, port):
     forward = """
                     proxy_pass http://api;
                     proxy_http_version 1.1;
+                    proxy_request_buffering off; proxy_max_temp_file_size 0;
                     proxy_set_header Connection "";
                     proxy_set_header X-Forwarded-For $remote_addr;"""
     if mode == "grpc":
         forward = "grpc_pass grpc://api; grpc_set_header X-Forwarded-For $remote_addr;"
-    config = processes.nginx_config(stage.folder, mode, LUA_MODULES if mode == "redis" else "", f"""
+    config = processes.nginx_config(stage.folder, f"{mode}-{port}", processes.LUA_MODULES if mode == "redis" else "", f"""
             {zones}
             limit_req_status 429;
             {f"access_log {stage.folder}/nginx-access.log combined buffer=64k flush=1s;" if mode == "watched" else ""}
@@ -83,10 +86,11 @@ def haproxy(stage, mode, port):
     most = 0 if mode == "refused" else 10 * PLENTY
     tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.2" if mode in TLS else ""
     version = {"h2": "alpn h2,http/1.1", "h2c": "proto h2", "grpc": "proto h2"}.get(mode, "")
-    config = stage.folder / f"haproxy-{mode}.cfg"
+    config = stage.folder / f"haproxy-{mode}-{port}.cfg"
     config.write_text(f"""
 global
     nbthread 1
+    maxpipes 64
     maxconn {MOST_CONNECTIONS}
 defaults
     mode http
@@ -95,6 +99,7 @@ defaults
     timeout connect 5s
     timeout http-keep-alive 300s
     http-reuse always
+    option splice-auto
 frontend edge
     bind 127.0.0.1:{port} {tls} {version}
     stick-table type ip size 100k expire 60s store http_req_rate(10s)
@@ -187,5 +192,5 @@ CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "nghttpx": nghttpx, "weir": w
 def start(stage, name, mode):
     """Starts a contestant. Returns its server, or None if the contestant does not take part in the mode."""
     port = processes.free_port()
-    command = CONTESTANTS[name](stage, mode, port)
+    command = CONTESTANTS[name](stage, SAME_AS.get(mode, mode), port)
     return stage.start(f"{name}-{mode}", command, port, stage.proxy_cpu) if command else None

@@ -11,7 +11,12 @@ import sys
 import tempfile
 import time
 
-ANSWER = "x" * 98  # the body of every proxied response
+ANSWER = "x" * 98  # the body of every proxied response, but of those to LARGE_PATH
+LARGE_PATH, LARGE_OCTETS = "/large", 1 << 20
+BODY_PATH = "/body"  # reads the whole request, then answers
+LUA_MODULES = """
+        load_module /usr/lib/nginx/modules/ndk_http_module.so;
+        load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
 GRPC_PATH = "/bench.Echo/Say.grpc"  # nghttpd chooses the content type by the ending
 START_SECONDS = 10
 
@@ -47,6 +52,11 @@ def cpu_seconds(pid):
         fields = pathlib.Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total / os.sysconf("SC_CLK_TCK")
+
+
+def octets_read(pid):
+    """Returns how many octets a process has read, from sockets as well: rchar of /proc/PID/io (proc(5))."""
+    return int(re.search(r"rchar: (\d+)", pathlib.Path(f"/proc/{pid}/io").read_text()).group(1))
 
 
 def resident_bytes(pid):
@@ -111,10 +121,21 @@ class Stage:
         return server
 
     def start_upstream(self):
-        """Starts nginx with a response from memory. This is the cheapest upstream, and all contestants use it."""
+        """Starts nginx with a response from memory. This is the cheapest upstream, and all contestants use it. A large response is
+        a file."""
         port = free_port()
-        config = nginx_config(self.folder, "upstream", "", f"""
-            server {{ listen 127.0.0.1:{port}; default_type text/plain; location / {{ return 200 "{ANSWER}"; }} }}""")
+        (self.folder / LARGE_PATH.lstrip("/")).write_bytes(b"x" * LARGE_OCTETS)
+        config = nginx_config(self.folder, "upstream", LUA_MODULES, f"""
+            server {{
+                listen 127.0.0.1:{port} backlog=4096;
+                default_type text/plain;
+                location / {{ return 200 "{ANSWER}"; }}
+                location {LARGE_PATH} {{ root {self.folder}; sendfile on; }}
+                location {BODY_PATH} {{
+                    client_body_buffer_size 1m;
+                    content_by_lua_block {{ ngx.req.read_body(); ngx.header.content_length = 2; ngx.print("ok") }}
+                }}
+            }}""")
         self.upstream = port
         self.start("upstream", ["nginx", "-c", config, "-p", self.folder], port, self.load_cpu)
 
