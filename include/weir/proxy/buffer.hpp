@@ -2,6 +2,8 @@
 // buffer of one stream and occupies one block.
 #pragma once
 
+#include "weir/base/time.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -17,20 +19,32 @@ struct Unmap {
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Keeps freed blocks of one size for reuse: at most 16 MiB. Belongs to one worker.
+// Keeps freed blocks of one size for reuse. The pool has at most as many blocks, free and in use, as were in
+// use at once during the last kWindow to 2 × kWindow. trim() unmaps the others. Belongs to one worker.
 class BlockPool {
  public:
-  explicit BlockPool(std::size_t block_size) : block_size_(block_size) { free_.reserve(most_kept()); }
+  static constexpr base::Duration kWindow{2'000'000};
+  static constexpr std::size_t kUnmappedAtOnce = 64;  // blocks; unmapping them takes less than 1 ms
+
+  explicit BlockPool(std::size_t block_size) noexcept : block_size_(block_size) {}
   [[nodiscard]] Block take();
   void give_back(Block block) noexcept;
+  // Unmaps at most kUnmappedAtOnce free blocks that exceed the recent peak. Must be called regularly.
+  void trim(base::TimePoint now) noexcept;
+
   [[nodiscard]] std::size_t block_size() const noexcept { return block_size_; }
+  // Returns the number of free blocks that the pool keeps.
+  [[nodiscard]] std::size_t kept() const noexcept { return free_.size(); }
 
  private:
-  static constexpr std::size_t kKept = 16 << 20;  // bytes
-  [[nodiscard]] std::size_t most_kept() const noexcept { return kKept / block_size_ + 1; }
+  [[nodiscard]] Block map();
 
   std::size_t block_size_;
-  std::vector<Block> free_;
+  std::vector<Block> free_;       // the most recently used block is last
+  std::size_t in_use_ = 0;        // blocks that take() returned and give_back() has not received yet
+  std::size_t peak_ = 0;          // the largest value of in_use_ since window_began_
+  std::size_t earlier_peak_ = 0;  // the same for the window before
+  base::TimePoint window_began_{};
 };
 
 // Holds received bytes until they are used. The bytes of a pinned head (the head of the current request) stay

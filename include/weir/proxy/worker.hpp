@@ -136,6 +136,18 @@ class Worker {
     Worker& worker_;
   };
 
+  // Unmaps blocks that were not needed recently. Runs once a tick.
+  class BlockTrimmer final : public net::Watched {
+   public:
+    explicit BlockTrimmer(Worker& worker) : Watched(worker.watchdog), worker_(worker) {}
+
+   private:
+    void on_late() noexcept override {}
+    void on_tick() noexcept override { worker_.blocks.trim(worker_.clock.now()); }
+    Worker& worker_;
+  };
+
+  BlockTrimmer block_trimmer_;
   std::optional<LoadProbe> load_probe_;
   std::vector<std::unique_ptr<ExchangeBuffers>> free_buffers_;
   std::mt19937 random_;

@@ -1,6 +1,8 @@
 #include "weir/proxy/buffer.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -14,19 +16,37 @@ void Unmap::operator()(char* block) const noexcept {
 }
 
 Block BlockPool::take() {
-  if (free_.empty()) {
-    void* const pages =
-        ::mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) throw std::bad_alloc();
-    return {static_cast<char*>(pages), Unmap{block_size_}};
-  }
+  if (free_.empty()) return map();
   auto block = std::move(free_.back());
   free_.pop_back();
+  peak_ = std::max(peak_, ++in_use_);
   return block;
 }
 
+// Reserves a place in the list of free blocks for each block that exists, so that give_back() cannot fail.
+Block BlockPool::map() {
+  if (free_.capacity() <= in_use_) free_.reserve(2 * in_use_ + 1);
+  void* const pages =
+      ::mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  peak_ = std::max(peak_, ++in_use_);
+  return {static_cast<char*>(pages), Unmap{block_size_}};
+}
+
 void BlockPool::give_back(Block block) noexcept {
-  if (free_.size() < most_kept()) free_.push_back(std::move(block));
+  --in_use_;
+  free_.push_back(std::move(block));
+}
+
+void BlockPool::trim(base::TimePoint now) noexcept {
+  if (now - window_began_ >= kWindow) {
+    window_began_ = now;
+    earlier_peak_ = std::exchange(peak_, in_use_);
+  }
+  const auto wanted = std::max(peak_, earlier_peak_);
+  const auto blocks = in_use_ + free_.size();
+  const auto unmapped = std::min({blocks - std::min(blocks, wanted), free_.size(), kUnmappedAtOnce});
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(unmapped));
 }
 
 char* Inbox::space() {

@@ -66,6 +66,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)),
+      block_trimmer_(*this),
       random_(std::random_device{}()),
       permit_owners_(shared.permit_owners) {
   free_buffers_.reserve(kKeptBuffers);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -24,6 +26,60 @@ TEST(BlockPool, ReusesReturnedBlocks) {
   pool.give_back(std::move(block));
   EXPECT_EQ(pool.take().get(), where);
   EXPECT_EQ(pool.block_size(), 64U);
+}
+
+// Takes `count` blocks at once, and returns them all.
+void use_at_once(BlockPool& pool, std::size_t count) {
+  std::vector<Block> blocks;
+  for (std::size_t at = 0; at < count; ++at) blocks.push_back(pool.take());
+  for (auto& block : blocks) pool.give_back(std::move(block));
+}
+
+TEST(BlockPool, KeepsAsManyBlocksAsWereInUseRecently) {
+  BlockPool pool(64);
+  const base::TimePoint start{base::Duration{1'000'000'000}};
+  constexpr auto kWindow = BlockPool::kWindow;
+  pool.trim(start);
+  use_at_once(pool, 50);
+  pool.trim(start + kWindow - base::Duration{1});
+  EXPECT_EQ(pool.kept(), 50U);
+  pool.trim(start + kWindow);
+  EXPECT_EQ(pool.kept(), 50U) << "the peak was in the window before";
+  use_at_once(pool, 20);
+  pool.trim(start + 2 * kWindow - base::Duration{1});
+  EXPECT_EQ(pool.kept(), 50U);
+  pool.trim(start + 2 * kWindow);
+  EXPECT_EQ(pool.kept(), 20U);
+  pool.trim(start + 3 * kWindow);
+  pool.trim(start + 4 * kWindow);
+  EXPECT_EQ(pool.kept(), 0U) << "no block was used for two windows";
+}
+
+TEST(BlockPool, UnmapsFewBlocksAtOnce) {
+  BlockPool pool(64);
+  const base::TimePoint start{base::Duration{1'000'000'000}};
+  const auto end = start + BlockPool::kWindow;
+  constexpr auto kAtOnce = BlockPool::kUnmappedAtOnce;
+  use_at_once(pool, 2 * kAtOnce + 10);
+  for (const auto now : {start, start + BlockPool::kWindow}) pool.trim(now);
+  EXPECT_EQ(pool.kept(), kAtOnce + 10);
+  pool.trim(end);
+  EXPECT_EQ(pool.kept(), 10U);
+  pool.trim(end);
+  EXPECT_EQ(pool.kept(), 0U);
+}
+
+TEST(BlockPool, CountsBlocksInUseAgainstThePeak) {
+  BlockPool pool(64);
+  const base::TimePoint start{base::Duration{1'000'000'000}};
+  use_at_once(pool, 10);
+  std::vector<Block> held;
+  for (int at = 0; at < 6; ++at) held.push_back(pool.take());
+  for (int window = 0; window < 4; ++window) pool.trim(start + window * BlockPool::kWindow);
+  EXPECT_EQ(pool.kept(), 0U) << "six are in use, and no more were";
+  for (auto& block : held) pool.give_back(std::move(block));
+  pool.trim(start + 4 * BlockPool::kWindow);
+  EXPECT_EQ(pool.kept(), 6U);
 }
 
 TEST(Inbox, TakesABlockToReadAndReleasesItWhenEmpty) {
