@@ -174,6 +174,8 @@ def run(stage, options):
             if server:
                 servers[mode, name] = server
                 check_behaviour(stage, server, mode)
+                if mode in handshakes.MODES:
+                    handshakes.run(stage, server, mode, 1)
                 if mode in contestants.HTTP2:
                     h2load.run(stage, server, mode, 1)  # warms connections, tables and branch predictors
     results = {mode: {} for mode in options.modes}
