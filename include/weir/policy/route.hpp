@@ -3,8 +3,8 @@
 #pragma once
 
 #include "weir/policy/match.hpp"
-#include "weir/policy/match_index.hpp"
 #include "weir/policy/routing/field_edits.hpp"
+#include "weir/policy/routing/match_index.hpp"
 #include "weir/policy/routing/path_rewrite.hpp"
 #include "weir/policy/routing/text_template.hpp"
 

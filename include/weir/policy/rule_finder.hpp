@@ -2,7 +2,7 @@
 // any number of threads may use it.
 #pragma once
 
-#include "weir/policy/match_index.hpp"
+#include "weir/policy/routing/match_index.hpp"
 #include "weir/policy/rule_list.hpp"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "weir/policy/match_index.hpp"
+#include "weir/policy/routing/match_index.hpp"
 
 #include <algorithm>
 
