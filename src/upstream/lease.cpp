@@ -17,6 +17,10 @@ bool is_shortage(const net::ErrorCode& ec) noexcept {
   return false;
 }
 
+bool is_out_of_descriptors(const net::ErrorCode& ec) noexcept {
+  return ec.value() == EMFILE || ec.value() == ENFILE;
+}
+
 bool is_refusal(const net::ErrorCode& ec) noexcept {
   return ec.value() == EBUSY;
 }

@@ -63,7 +63,6 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_
       random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
       retries_(server_group.settings().retry.budget) {
   assert(server_group.size() <= kMaxServers);
-  for (auto& idle : idle_) idle.reserve(settings().max_idle);
   http2_.reserve(server_group.size());
   for (std::size_t at = 0; at < moves_.size(); ++at) {
     auto& member = server_group.member(at);
@@ -166,7 +165,16 @@ Lease Pool::lease(const LeaseRequest& wanted) {
   return none;
 }
 
+// Makes room in the list of idle connections for the connection of one more request, so that a lease can
+// return its connection without an allocation.
+void Pool::reserve_idle(std::size_t server) {
+  auto& idle = idle_[server];
+  const auto most = std::min(settings().max_idle, idle.size() + loads_[server].in_flight + 1);
+  if (idle.capacity() < most) idle.reserve(2 * most);
+}
+
 Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
+  reserve_idle(server);
   ++loads_[server].in_flight;
   in_flight_[server].add();
   follow(server);
@@ -190,6 +198,16 @@ Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
     lease.reused_ = true;
   }
   return lease;
+}
+
+std::size_t Pool::idle_connections() const noexcept {
+  std::size_t count = 0;
+  for (const auto& idle : idle_) count += idle.size();
+  return count;
+}
+
+void Pool::drop_idle() noexcept {
+  for (auto& idle : idle_) idle.clear();
 }
 
 // Drops idle connections to addresses that the server's name no longer has.

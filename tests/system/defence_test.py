@@ -148,6 +148,31 @@ class Descriptors(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertGreater(weir.metric("weir_connections_evicted_total"), 0)
 
+    @unittest.skipIf(SANITIZED, UBSAN_OPENS)
+    def test_idle_connections_to_one_server_give_way_to_a_connection_to_another(self):
+        together = threading.Barrier(5)
+        busy = self.start(Upstream(lambda exchange: (together.wait(PATIENCE), exchange.send(answer()))))
+        other = self.start(Upstream())
+        routes = f"""[[upstream]]
+name = "other"
+servers = ["127.0.0.1:{other.port}"]
+[[route]]
+match = {{ path = "/other" }}
+upstream = "other"
+[[route]]
+upstream = "api"
+"""
+        weir = self.start(Weir(one_worker(config(busy.port, routes=routes))))
+        clients = [self.enterContext(weir.connect()) for _ in range(5)]
+        for client in clients:
+            client.send(request_bytes("GET", "/"))
+        self.assertEqual([client.read().status for client in clients], [200] * 5)
+        taken = {int(each) for each in os.listdir(f"/proc/{weir.pid}/fd")}
+        first_free = next(number for number in range(len(taken) + 1) if number not in taken)
+        hard = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (first_free, hard))
+        self.assertEqual(clients[0].get("/other").status, 200)
+
     def test_low_descriptor_limit_bounds_the_number_of_connections(self):
         upstream = self.start(Upstream())
         text = one_worker(config(upstream.port))

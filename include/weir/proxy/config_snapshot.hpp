@@ -75,6 +75,9 @@ class WorkerSnapshots {
   // Uses this snapshot for requests that begin from now on. If memory runs out, throws std::bad_alloc and
   // changes nothing.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
+  // Closes all idle connections to servers, to free their descriptors, if there are more than `most`. Returns
+  // true if it closed any.
+  bool drop_idle_servers(std::size_t most = 0) noexcept;
 
  private:
   [[nodiscard]] WorkerSnapshot make(std::shared_ptr<const ConfigSnapshot> config_snapshot);

@@ -32,6 +32,9 @@ class Pool;
 // queue of a unix socket. The server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
+// Returns true if a connection failed because the process or the system has no descriptor left.
+[[nodiscard]] bool is_out_of_descriptors(const net::ErrorCode& ec) noexcept;
+
 // Returns true if the server accepts no requests on its HTTP/2 connections. The server states this in its
 // SETTINGS, or by a GOAWAY on each new connection.
 [[nodiscard]] bool is_refusal(const net::ErrorCode& ec) noexcept;
@@ -155,6 +158,11 @@ class Pool final : private net::Watched {
   //   idle connection that the server has closed or written to, as far as the event loop has reported.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
+  // Returns the number of idle HTTP/1.1 connections.
+  [[nodiscard]] std::size_t idle_connections() const noexcept;
+  // Closes all idle HTTP/1.1 connections.
+  void drop_idle() noexcept;
+
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
   [[nodiscard]] std::size_t size() const noexcept { return idle_.size(); }
   [[nodiscard]] ServerGroup& server_group() noexcept { return server_group_; }
@@ -178,6 +186,7 @@ class Pool final : private net::Watched {
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice,
                                                       const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
+  void reserve_idle(std::size_t server);
   [[nodiscard]] Lease lend(std::size_t server, const LeaseRequest& wanted);
   void follow(std::size_t server) noexcept;
 

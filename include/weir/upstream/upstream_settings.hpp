@@ -119,7 +119,7 @@ struct UpstreamSettings {
   bool proxy_protocol = false;      // true: each connection begins with a PROXY header and serves one request
   std::size_t queue = 256;  // largest number of waiting requests, for all workers together; 0: no waiting
   base::Duration max_wait{1'000'000};  // longest wait for a server with room
-  std::size_t max_idle = 256;          // largest number of unused connections for each server and worker
+  std::size_t max_idle = 16'384;       // largest number of unused connections for each server and worker
   // Longest time between two look-ups of a server's name; 0: only at start. A TTL may end sooner.
   base::Duration resolve{30'000'000};
   base::Duration resolve_least{1'000'000};  // shortest time between two look-ups, whatever the TTL

@@ -38,7 +38,7 @@ constexpr KeySpec kUpstreamKeys[] = {
           "most requests, of all workers, that wait for a server with room (max_in_flight, limit); further "
           "ones get 503"),
     key("max_wait", Kind::Duration, "1s", "longest time that a request waits for a server with room"),
-    whole("max_idle", 0, 65'536, "256", "unused connections that each worker keeps to each server"),
+    whole("max_idle", 0, 65'536, "16384", "unused connections that each worker keeps to each server"),
     table("eject", schema::kEject, "when weir ejects a server that fails"),
     key("resolve", Kind::Duration, "30s",
         "longest time between two look-ups of a server's name, a tenth more or less; sooner if its TTL ends; "

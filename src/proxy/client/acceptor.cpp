@@ -4,6 +4,7 @@
 
 #include "weir/net/use_task.hpp"
 #include "weir/policy/identity.hpp"
+#include "weir/upstream/pool.hpp"
 
 #include <exception>
 #include <memory>
@@ -96,6 +97,7 @@ net::Task<void> Acceptor::accept_all() {
     if (ec) {
       worker_.counters.accept_failures.add();
       complain_of_accepting(ec);
+      if (upstream::is_out_of_descriptors(ec)) worker_.worker_snapshots.drop_idle_servers(worker_.sessions);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
       co_await pause_.async_wait(net::use_task(ec));  // not pause(), whose coroutine frame would need memory

@@ -33,6 +33,16 @@ void WorkerSnapshots::begin(std::shared_ptr<const ConfigSnapshot> config_snapsho
   if (before.refs == 0) end(before);
 }
 
+bool WorkerSnapshots::drop_idle_servers(std::size_t most) noexcept {
+  std::size_t idle = 0;
+  for (const auto& snapshot : snapshots_)
+    for (const auto& pool : snapshot.pools) idle += pool->idle_connections();
+  if (idle <= most) return false;
+  for (const auto& snapshot : snapshots_)
+    for (const auto& pool : snapshot.pools) pool->drop_idle();
+  return true;
+}
+
 void WorkerSnapshots::end(const WorkerSnapshot& worker_snapshot) noexcept {
   snapshots_.remove_if([&](const WorkerSnapshot& each) { return &each == &worker_snapshot; });
 }

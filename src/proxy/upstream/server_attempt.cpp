@@ -138,7 +138,9 @@ net::Task<bool> ServerAttempt::connect() {
   std::string proxy_header;
   if (settings.proxy_protocol) http::append_proxy_header(proxy_header, context_.client.ends());
   std::string fault;
-  const auto ec = co_await lease.connect(proxy_header, patience, fault);
+  auto ec = co_await lease.connect(proxy_header, patience, fault);
+  if (upstream::is_out_of_descriptors(ec) && context_.worker.worker_snapshots.drop_idle_servers())
+    ec = co_await lease.connect(proxy_header, patience, fault);
   context_.watch.end_cancellable_wait();
   context_.read_clock();
   tallies.connects.add(lease.opened());

@@ -61,6 +61,38 @@ TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   EXPECT_EQ(reused, 2);
 }
 
+TEST_F(PoolTest, KeepsAllConnectionsOfAPeakByDefault) {
+  constexpr int kPeak = 300;
+  auto& p = open(1);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Lease> held;
+    for (int i = 0; i < kPeak; ++i) {
+      held.push_back(p.lease({}));
+      EXPECT_EQ(held.back().reused(), round == 1) << i;
+      if (!held.back().connected()) {
+        ASSERT_FALSE(connected(held.back()));
+      }
+      held.back().keep();
+    }
+  }
+}
+
+TEST_F(PoolTest, DropsIdleConnectionsOnDemand) {
+  auto& p = open(1);
+  auto busy = p.lease({});
+  ASSERT_FALSE(connected(busy));
+  {
+    auto idle = p.lease({});
+    ASSERT_FALSE(connected(idle));
+    idle.keep();
+  }
+  EXPECT_EQ(p.idle_connections(), 1U);
+  p.drop_idle();
+  EXPECT_EQ(p.idle_connections(), 0U);
+  EXPECT_FALSE(p.lease({}).reused());
+  EXPECT_TRUE(busy.connected());
+}
+
 TEST_F(PoolTest, LeaseThatWasMovedReleasesItsServerOnce) {
   auto& p = open(2);
   {
