@@ -42,6 +42,19 @@ std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings
   return std::make_shared<const proxy::Http2Settings>(settings);
 }
 
+// Returns null if the listener proxies. `workers`: the number of workers that share max_permits.
+std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& listener, std::size_t workers) {
+  using Api = proxy::AskSettings::Api;
+  if (listener.serves == net::Serves::Proxy) return nullptr;
+  const auto& options = listener.ask;
+  return std::make_shared<const proxy::AskSettings>(
+      proxy::AskSettings{.api = listener.serves == net::Serves::Decide ? Api::Decide : Api::Rls,
+                         .token = options.token,
+                         .permit_ttl = options.permit_ttl,
+                         .max_permits = std::max<std::size_t>(options.max_permits / workers, 1),
+                         .together = options.together});
+}
+
 // Makes a placeholder for each certificate that weir orders and does not have yet, so that the listener can
 // begin. A placeholder for other names or an old certificate is good enough: weir replaces it soon.
 base::Result<void> make_placeholders(const net::ListenerSettings& listener) {
@@ -175,7 +188,8 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
           listener.name,
           listener.settings.name,
           most_sessions_,
-          http2_of(listener.settings)};
+          http2_of(listener.settings),
+          ask_of(listener.settings, workers_.size())};
 }
 
 // Distributes the sockets among the workers. Each socket gets a worker, even if there are more sockets than

@@ -4,6 +4,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,6 +62,22 @@ struct TlsSettings {
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
+// What a listener does with requests.
+enum class Serves : std::uint8_t {
+  Proxy,   // weir forwards them to servers
+  Decide,  // they are questions in JSON: weir decides about other requests, and forwards nothing
+  Rls,     // they are questions by Envoy's RateLimitService (gRPC)
+};
+
+// Settings of a listener that answers questions.
+struct AskOptions {
+  std::string token{};                    // the bearer token that askers must send; empty: none
+  base::Duration permit_ttl{60'000'000};  // how long a permit waits for its settlement
+  std::size_t max_permits = 10'000;       // largest number of open permits, of all workers together
+  bool together = true;  // true: weir charges all descriptors of a call or none; false: each by itself
+  friend bool operator==(const AskOptions&, const AskOptions&) = default;
+};
+
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
@@ -68,6 +85,8 @@ struct ListenerSettings {
   Protocols protocols{};
   Http2Options http2{};
   std::string name{};  // name for the conditions of routes and rules; empty: none
+  Serves serves = Serves::Proxy;
+  AskOptions ask{};  // used unless `serves` is Proxy
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;
 };
 

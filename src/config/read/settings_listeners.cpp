@@ -100,14 +100,21 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
 // Reads which versions of HTTP the clients of a listener may use.
 void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
   const bool tls = table.has("tls");
+  const bool rls = table.text("serves") == "rls";
   const std::string_view names_here[] = {"http/1.1", tls ? "h2" : "h2c"};
   listener.protocols.h2 = tls;
+  if (rls) listener.protocols = {.http1 = false, .h2 = tls, .h2c = !tls};
   if (!table.has("protocols")) return;
   listener.protocols = {.http1 = false};
   const auto names = table.texts("protocols");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto& name = names[i];
-    if (name == "http/1.1")
+    if (name == "http/1.1" && rls)
+      table.mistake_in("protocols", i,
+                       std::string("found \"http/1.1\" with serves = \"rls\", but gRPC needs HTTP/2; "
+                                   "expected [\"") +
+                           (tls ? "h2" : "h2c") + "\"], or remove this key");
+    else if (name == "http/1.1")
       listener.protocols.http1 = true;
     else if (name == "h2" && tls)
       listener.protocols.h2 = true;
@@ -180,6 +187,7 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadC
     if (table.has("http2")) listener.http2 = read_http2(table.table("http2", schema::kHttp2));
     if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), context);
     if (listener.tls) listener.tls->protocols = listener.protocols;
+    read_ask(table, listener, context);
     if (address) {
       take_address(table, *address, context);
       context.lines[name_of(listener)] = table.node("address")->line;

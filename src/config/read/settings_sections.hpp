@@ -46,6 +46,9 @@ struct ReadContext {
   std::string acme_folder{};                    // acme.folder; empty if there is none
   std::map<std::string, acme::Names> acme_names{};  // the lists of `acme` so far, by their first names
   std::vector<std::string> listeners{};             // names of the listeners read so far
+  bool proxies = false;                             // true: a listener forwards requests
+  bool answers = false;                             // true: a listener answers questions
+  bool in_rules = false;                            // true: all routes were read; weir reads rules
   std::vector<std::string> routes{};                // names of the routes; empty until all routes were read
   std::vector<Taken> taken{};                       // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
@@ -64,6 +67,13 @@ void watch_file(const ReadContext& context, const std::string& file);
                                                                 ReadContext& context);
 // Adds `address` to ReadContext::taken. Reports a mistake if an earlier listener has the same address.
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
+// Reads the keys of a listener that say what it serves. Must be called after `address` and `tls` were read.
+void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadContext& context);
+// Reads the setting `token` of a listener at this address. Reports a mistake if the token cannot be sent, or
+// if other machines could guess it.
+[[nodiscard]] std::string read_token(const TableReader& table, const base::Endpoint& address);
+// Returns true if only this machine can connect to the address.
+[[nodiscard]] bool is_loopback(const base::Endpoint& address);
 [[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, ReadContext& context);
@@ -148,6 +158,10 @@ enum class NameKind : std::uint8_t { Field, Parameter, Pointer };
 // Reads a table of conditions: name = "text", name = "~regex", or name = true if any value is allowed.
 void read_named(const TableReader& table, std::string_view key, NameKind kind,
                 std::vector<policy::NamedText>& into);
+// Reads the settings `domains` and `descriptor` of a match.
+void read_question_conditions(const TableReader& table, const ReadContext& context, policy::Match& match);
+// Reports a mistake if the rule needs a descriptor and has a setting that no question meets.
+void check_questions(const TableReader& table, const policy::Rule& rule);
 // Reads the settings `body_contains`, `json` and `max_body` of a match.
 void read_body_conditions(const TableReader& table, policy::Match& match);
 // Reads the setting `max_body` of a rule whose key reads the body. Must be called after the key and the cost

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLeastHead = 1 << 10;
 constexpr std::uint64_t kMostHead = 1 << 20;
-// The fewest bytes in the token of an admin listener that other machines can reach.
+// The fewest bytes in the token of a listener that other machines can reach.
 constexpr std::size_t kShortestToken = 16;
 
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
@@ -74,6 +74,8 @@ std::vector<base::Endpoint> read_name_servers(const TableReader& table) {
   return servers;
 }
 
+}  // namespace
+
 bool is_loopback(const base::Endpoint& address) {
   if (address.is_unix() || address.host == "localhost") return true;
   const auto ip = base::IpAddress::parse(address.host);
@@ -82,7 +84,22 @@ bool is_loopback(const base::Endpoint& address) {
   return ip && (v4->contains(*ip) || v6->contains(*ip));
 }
 
-}  // namespace
+std::string read_token(const TableReader& table, const base::Endpoint& address) {
+  auto token = table.text("token");
+  // RFC 6750 §2.1 allows fewer characters in a token. weir accepts all characters that a header can contain.
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    table.mistake("token",
+                  "found blanks, line breaks or non-ASCII characters; expected visible ASCII, which fits in "
+                  "an Authorization header");
+  // The message shows only the length, because a token must not appear in messages.
+  if (!token.empty() && token.size() < kShortestToken && !is_loopback(address))
+    table.mistake("token", "found " + std::to_string(token.size()) + " characters, but " +
+                               address.to_string() +
+                               " can be reached from other machines, which could guess the token; expected " +
+                               std::to_string(kShortestToken) +
+                               " characters or more, such as \"openssl rand -hex 16\" prints");
+  return token;
+}
 
 proxy::ServerSettings read_server(const TableReader& table) {
   proxy::ServerSettings server;
@@ -122,21 +139,10 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
     take_address(table, *admin.address, context);
     context.lines["[admin]"] = table.node("address")->line;
   }
-  admin.token = table.text("token");
-  // RFC 6750 §2.1 allows fewer characters in a token. weir accepts all characters that a header can contain.
-  if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
-    table.mistake("token",
-                  "found blanks, line breaks or non-ASCII characters; expected visible ASCII, which fits in "
-                  "an Authorization header");
+  admin.token = read_token(
+      table, admin.address.value_or(base::Endpoint{.host = "localhost", .port = 0, .unix_path = {}}));
   admin.top = static_cast<std::size_t>(table.whole("top"));
   if (!admin.address || is_loopback(*admin.address)) return admin;
-  // The message shows only the length, because a token must not appear in messages.
-  if (!admin.token.empty() && admin.token.size() < kShortestToken)
-    table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, but " +
-                               admin.address->to_string() +
-                               " can be reached from other machines, which could guess the token; expected " +
-                               std::to_string(kShortestToken) +
-                               " characters or more, such as \"openssl rand -hex 16\" prints");
   if (admin.token.empty())
     table.missing("token", "a token, because " + admin.address->to_string() +
                                " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "

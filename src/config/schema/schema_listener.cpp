@@ -5,6 +5,9 @@ namespace weir::config {
 
 namespace {
 
+// In the order of the enumerators of net::Serves.
+constexpr Choice kServes[] = {{"proxy"}, {"decide"}, {"rls"}};
+constexpr Choice kDescriptors[] = {{"together"}, {"each"}};
 constexpr KeySpec kListenerKeys[] = {
     required("address", Kind::Address,
              "host:port, [v6]:port or unix:/path; weir listens at all addresses of a name; port 0 takes a "
@@ -15,11 +18,25 @@ constexpr KeySpec kListenerKeys[] = {
          key("protocols", Kind::Texts, "",
              "HTTP versions that clients may speak: http/1.1; h2 (HTTP/2 over TLS, chosen by ALPN); h2c "
              "(HTTP/2 "
-             "without TLS, by prior knowledge); default: h2 and http/1.1 with tls, else http/1.1")),
+             "without TLS, by prior knowledge); default: h2 and http/1.1 with tls, else http/1.1; "
+             "with serves = \"rls\": h2 or h2c alone")),
     table("http2", schema::kHttp2, "bounds of HTTP/2 connections"),
     key("proxy_protocol", Kind::Bool, "false",
         "every connection begins with the PROXY protocol, version 1 or 2; weir believes trusted proxies "
         "only"),
+    choice("serves", kServes, "proxy",
+           "proxy: weir forwards requests; decide: weir answers questions in JSON, whether a request may "
+           "pass; rls: weir answers Envoy's rate limit calls (gRPC)"),
+    key("token", Kind::Text, "",
+        "decide, rls: token that askers bring as \"Authorization: Bearer …\"; required beyond loopback, "
+        "unless tls.client_ca demands certificates"),
+    key("permit_ttl", Kind::Duration, "60s",
+        "decide: how long a permit waits for its settlement; then its charges stand"),
+    whole("max_permits", 1, 10'000'000, "10000",
+          "decide: most permits that wait, of all workers together; a question beyond that gets 503"),
+    choice("descriptors", kDescriptors, "together",
+           "rls: weir charges all descriptors of a call or none, or each by itself, as Envoy's own service "
+           "does"),
 };
 
 constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};

@@ -28,6 +28,11 @@ constexpr KeySpec kMatchKeys[] = {
         "example.com itself) or \"~regex\""),
     choice("scheme", kSchemes, "", "http or https; of a trusted proxy, what its X-Forwarded-Proto says"),
     key("listener", Kind::OneOrMore, "", "any of the listeners with these names"),
+    key("domains", Kind::OneOrMore, "", "any of these domains of a question; in rules and overrides"),
+    named(
+        "descriptor", kTextShapes,
+        "all of these values in a descriptor of a question: key = \"text\", \"~regex\", or \"*\" or true if "
+        "it has to be present; in rules and overrides"),
     key("route", Kind::OneOrMore, "", "any of the routes with these names; in rules and overrides"),
     named("headers", kTextShapes,
           "all of these headers: name = \"text\", \"~regex\", or true if it has to be present"),

@@ -267,9 +267,18 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   text += "\n" + edit_lines(route);
   std::string rules;
   for (const auto& rule : settings.rules)
-    if (!usage && !plainly_disjoint(route, rule))
+    if (!usage && !is_for_questions(rule) && !plainly_disjoint(route, rule))
       rules += rule_lines(rule, settings.server.retry_after_jitter);
   return text + (rules.empty() ? "    no rule applies\n" : rules);
+}
+
+// Returns the lines about the rules that apply to questions. Questions need no route.
+std::string question_lines(const Settings& settings) {
+  if (!answers_questions(settings)) return "";
+  std::string rules;
+  for (const auto& rule : settings.rules)
+    if (rule.bandwidth.empty()) rules += rule_lines(rule, settings.server.retry_after_jitter);
+  return "questions\n" + (rules.empty() ? "    no rule applies\n" : rules);
 }
 
 // Returns the line about Redis. The line has lease_time only if a rule counts concurrent requests in Redis.
@@ -303,6 +312,7 @@ std::string describe(const Settings& settings) {
   for (const auto& [tier, priority] : settings.tier_priorities)
     text += "tier " + in_quotes(tier) + ": priority " + std::to_string(priority) + "\n";
   for (const auto& route : settings.routes) text += route_lines(settings, route);
+  text += question_lines(settings);
   return text + alert_lines(settings);
 }
 

@@ -27,6 +27,23 @@ std::string acme_line(const acme::Settings& acme) {
          ", retries from " + to_string(acme.retry) + "\n";
 }
 
+// Returns the words about a listener that answers questions. Returns an empty text for one that proxies.
+std::string ask_words(const net::ListenerSettings& listener) {
+  const auto& ask = listener.ask;
+  const std::string token = ask.token.empty() ? "" : " with a token";
+  switch (listener.serves) {
+    case net::Serves::Proxy:
+      break;
+    case net::Serves::Decide:
+      return ", answers questions in JSON" + token + ", permits for " + to_string(ask.permit_ttl) +
+             ", at most " + std::to_string(ask.max_permits);
+    case net::Serves::Rls:
+      return ", answers Envoy's rate limit calls" + token + ", descriptors " +
+             (ask.together ? "together" : "each by itself");
+  }
+  return {};
+}
+
 std::string listener_line(const net::ListenerSettings& listener) {
   auto line = "listener " + listener.address.to_string();
   if (!listener.name.empty()) line += " " + in_quotes(listener.name);
@@ -46,7 +63,8 @@ std::string listener_line(const net::ListenerSettings& listener) {
   if (listener.protocols.h2c)
     line += listener.protocols.http1 ? ", HTTP/2 by prior knowledge and HTTP/1.1"
                                      : ", HTTP/2 by prior knowledge only";
-  return line + (listener.proxy_protocol ? ", PROXY protocol\n" : "\n");
+  if (listener.proxy_protocol) line += ", PROXY protocol";
+  return line + ask_words(listener) + "\n";
 }
 
 std::string trust_line(const policy::ClientSettings& client) {

@@ -43,7 +43,7 @@ class Reader {
     const auto label = label_of(line);
     const bool is_rule = !parent.empty() && line.starts_with("rule ");
     const bool is_route = line.starts_with("route ");
-    if (is_rule || is_route) said_.labels.emplace(label);
+    if (is_rule || is_route || line == "questions") said_.labels.emplace(label);
     if (is_rule) add(said_.uses, said_.used, parent + ": " + std::string(label));
     std::string thing = parent.empty() || is_rule ? std::string(line) : parent + ": " + std::string(line);
     const bool decides = is_route || line.starts_with("override ");

@@ -24,6 +24,16 @@ bool have_other_keys(const policy::ClientSettings& before, const policy::ClientS
                      });
 }
 
+// Returns true if askers of the listener need another token than before. describe() shows only that there is
+// a token.
+bool asks_another_token(const net::ListenerSettings& listener,
+                        const std::vector<net::ListenerSettings>& before) {
+  return std::any_of(before.begin(), before.end(), [&](const net::ListenerSettings& old) {
+    return old.address == listener.address && !old.ask.token.empty() && !listener.ask.token.empty() &&
+           old.ask.token != listener.ask.token;
+  });
+}
+
 // Returns true if an alert has the same server as before, but another path, authorization or CA. describe()
 // shows only the server of an alert.
 bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin::AlertSettings>& before) {
@@ -61,6 +71,9 @@ std::vector<std::string> unshown_differences(const Settings& before, const Setti
   if (before.acme && now.acme && before.acme->external_account && now.acme->external_account &&
       before.acme->external_account->hmac_key != now.acme->external_account->hmac_key)
     told.emplace_back("now: [acme] has another hmac_key");
+  for (const auto& listener : now.listeners)
+    if (asks_another_token(listener, before.listeners))
+      told.push_back("now: listener " + listener.address.to_string() + " has another token");
   for (const auto& alert : now.alerts)
     if (posts_elsewhere(alert, before.alerts))
       told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");

@@ -78,7 +78,8 @@ bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<p
 bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
   return names_cover(wide.headers, narrow.headers, http::equal_ignoring_case) &&
          names_cover(wide.query, narrow.query, std::equal_to<>()) &&
-         names_cover(wide.claims, narrow.claims, std::equal_to<>());
+         names_cover(wide.claims, narrow.claims, std::equal_to<>()) &&
+         names_cover(wide.descriptor, narrow.descriptor, std::equal_to<>());
 }
 
 // Returns true if each body that meets the conditions of `narrow` meets those of `wide`. Compares the words
@@ -95,6 +96,7 @@ bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
 bool plainly_disjoint(const policy::Match& a, const policy::Match& b) {
   if (hosts_disjoint(a.hosts, b.hosts) || (a.https && b.https && *a.https != *b.https)) return true;
   if (lists_disjoint(a.listeners, b.listeners) || lists_disjoint(a.routes, b.routes)) return true;
+  if (lists_disjoint(a.domains, b.domains)) return true;
   return lists_disjoint(a.methods, b.methods) || paths_disjoint(a, b);
 }
 
@@ -104,10 +106,21 @@ bool plainly_disjoint(const policy::Route& route, const policy::Rule& rule) {
   return plainly_disjoint(route.match, rule.match);
 }
 
+bool answers_questions(const Settings& settings) {
+  return std::any_of(
+      settings.listeners.begin(), settings.listeners.end(),
+      [](const net::ListenerSettings& listener) { return listener.serves != net::Serves::Proxy; });
+}
+
+bool is_for_questions(const policy::Rule& rule) {
+  return !rule.descriptor_keys.empty() || !rule.match.domains.empty();
+}
+
 bool plainly_covers(const policy::Match& wide, const policy::Match& narrow) {
   if (wide.path && (!narrow.path || !wide.path->covers(*narrow.path))) return false;
   if (!hosts_cover(wide, narrow) || (wide.https && wide.https != narrow.https)) return false;
   if (!any_covers(wide.listeners, narrow.listeners) || !any_covers(wide.routes, narrow.routes)) return false;
+  if (!any_covers(wide.domains, narrow.domains)) return false;
   if (wide.hours && (!narrow.hours || wide.hours->describe() != narrow.hours->describe())) return false;
   if (wide.negated && (!narrow.negated || !plainly_covers(*narrow.negated, *wide.negated))) return false;
   return any_covers(wide.methods, narrow.methods) && any_covers(wide.tiers, narrow.tiers) &&

@@ -2,6 +2,7 @@
 // rules of a route, and the routes that no request reaches.
 #pragma once
 
+#include "weir/config/settings.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
 
@@ -16,5 +17,10 @@ namespace weir::config {
 // Returns true if every request that meets `narrow` also meets `wide`. A result of false proves nothing,
 // because this function does not analyse all conditions.
 [[nodiscard]] bool plainly_covers(const policy::Match& wide, const policy::Match& narrow);
+
+// Returns true if a listener of the configuration answers questions.
+[[nodiscard]] bool answers_questions(const Settings& settings);
+// Returns true if the rule applies to questions only.
+[[nodiscard]] bool is_for_questions(const policy::Rule& rule);
 
 }  // namespace weir::config

@@ -15,10 +15,16 @@ namespace {
 
 using policy::Attribute;
 
+// Warns of rules that no request can meet. Questions need no route, so any rule may apply to them.
 void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
+  if (answers_questions(settings)) return;
   for (const auto& rule : settings.rules)
-    if (std::all_of(settings.routes.begin(), settings.routes.end(),
-                    [&](const policy::Route& route) { return plainly_disjoint(route, rule); }))
+    if (is_for_questions(rule))
+      warnings.add(rule, std::string("needs a ") + (rule.match.domains.empty() ? "descriptor" : "domain") +
+                             ", which only a question has, but no listener answers questions; write serves = "
+                             "\"decide\" or \"rls\" in a [[listener]]");
+    else if (std::all_of(settings.routes.begin(), settings.routes.end(),
+                         [&](const policy::Route& route) { return plainly_disjoint(route, rule); }))
       warnings.add(rule, "applies to no route: no route has its name, host, methods or path");
 }
 
@@ -57,9 +63,9 @@ void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) 
 
 // Returns true if no part of the rule's key names a client, so that many clients share a key.
 bool is_shared_key(const policy::Rule& rule) {
-  constexpr Attribute kClients[] = {Attribute::Ip,      Attribute::ApiKey, Attribute::User,
-                                    Attribute::Service, Attribute::Cookie, Attribute::Claim,
-                                    Attribute::Device,  Attribute::Header, Attribute::CertSubject};
+  constexpr Attribute kClients[] = {
+      Attribute::Ip,    Attribute::ApiKey, Attribute::User,   Attribute::Service,     Attribute::Cookie,
+      Attribute::Claim, Attribute::Device, Attribute::Header, Attribute::CertSubject, Attribute::Descriptor};
   return std::none_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(), [&](const policy::AttributeRef& ref) {
       return std::find(std::begin(kClients), std::end(kClients), ref.kind) != std::end(kClients);
@@ -114,7 +120,7 @@ void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
 bool is_shared_queue(const policy::Rule& rule) {
   constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,   Attribute::Path,
                                    Attribute::Country, Attribute::Tier, Attribute::Upstream, Attribute::City,
-                                   Attribute::Region,  Attribute::Asn};
+                                   Attribute::Region,  Attribute::Asn,  Attribute::Domain};
   const auto of_many = [&](const policy::AttributeRef& ref) {
     return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
   };
@@ -162,7 +168,7 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
            std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
   };
   const auto speaks_http2 = [](const net::ListenerSettings& listener) {
-    return listener.protocols.h2 || listener.protocols.h2c;
+    return listener.serves == net::Serves::Proxy && (listener.protocols.h2 || listener.protocols.h2c);
   };
   if (!rule.messages || std::any_of(settings.listeners.begin(), settings.listeners.end(), speaks_http2))
     return;

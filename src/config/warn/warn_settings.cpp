@@ -232,6 +232,7 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   for (const auto& listener : settings.listeners) {
     const auto whose = name_of(listener);
+    if (listener.serves != net::Serves::Proxy) continue;
     if (listener.address.is_unix() && !policy::is_trusted(client, {}))
       warnings.add(whose,
                    "accepts unix sockets, whose clients have no address: all of them count as one client, "

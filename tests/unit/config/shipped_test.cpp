@@ -35,7 +35,7 @@ TEST(Shipped, ShippedConfigurationsAreValid) {
   for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
     whole.erase(at + 1, 3);
   const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 18u);
+  EXPECT_EQ(settings.rules.size(), 19u);
   EXPECT_TRUE(settings.state.redis);
 }
 

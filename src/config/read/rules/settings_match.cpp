@@ -84,7 +84,7 @@ void read_ways(const TableReader& table, const ReadContext& context, policy::Mat
   match.listeners = table.texts("listener");
   check_names(table, "listener", match.listeners, context.listeners, "listener");
   match.set_routes(table.texts("route"), context.routes);
-  if (table.has("route") && context.routes.empty())
+  if (table.has("route") && !context.in_rules)
     return table.mistake("route",
                          "found in a [[route]], which weir chooses by its other conditions; expected it in a "
                          "[[rule]]");
@@ -99,11 +99,11 @@ void read_identity(const TableReader& table, const ReadContext& context, policy:
   match.tiers = table.texts("tier");
   if (table.has("tier") && match.tiers.empty())
     table.mistake("tier", "found none; expected the names of tiers");
-  if (table.has("tier") && context.tier_claim && context.routes.empty())
+  if (table.has("tier") && context.tier_claim && !context.in_rules)
     table.mistake("tier", std::string(kInRoute) + ", because [client] tier is a claim");
   read_named(table, "claims", NameKind::Parameter, match.claims);
   if (!table.has("claims")) return;
-  if (context.routes.empty())
+  if (!context.in_rules)
     table.mistake("claims", kInRoute);
   else if (!context.tokens)
     table.mistake("claims",
@@ -258,6 +258,7 @@ policy::Match read_match(const TableReader& table, const ReadContext& context) {
   read_methods(table, match);
   read_hosts(table, match);
   read_ways(table, context, match);
+  read_question_conditions(table, context, match);
   read_named(table, "headers", NameKind::Field, match.headers);
   read_named(table, "query", NameKind::Parameter, match.query);
   read_identity(table, context, match);
@@ -291,10 +292,11 @@ std::string fault_of_block(std::string_view text, std::string_view alternative) 
 
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && match.hosts.empty() && !match.https &&
-         match.listeners.empty() && match.routes.empty() && match.headers.empty() && match.query.empty() &&
-         match.tiers.empty() && match.claims.empty() && match.ip.empty() && match.countries.empty() &&
-         match.cities.empty() && match.regions.empty() && match.asns.empty() && !match.hours &&
-         match.body_words.empty() && match.json.empty() && !match.negated;
+         match.listeners.empty() && match.domains.empty() && match.descriptor.empty() &&
+         match.routes.empty() && match.headers.empty() && match.query.empty() && match.tiers.empty() &&
+         match.claims.empty() && match.ip.empty() && match.countries.empty() && match.cities.empty() &&
+         match.regions.empty() && match.asns.empty() && !match.hours && match.body_words.empty() &&
+         match.json.empty() && !match.negated;
 }
 
 }  // namespace weir::config

@@ -359,10 +359,13 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
+  context.in_rules = true;
   const auto tables = root.tables("rule", schema::kRule);
   for (const auto& table : tables) {
     auto rule = read_rule(table, settings, context, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
+    rule.descriptor_keys = policy::descriptor_keys_of(rule);
+    check_questions(table, rule);
     rule.asks = policy::digest_of_asks(rule);
     rule.marks = policy::marks_of(rule);
     context.lines["rule " + in_quotes(rule.name)] = table.line();

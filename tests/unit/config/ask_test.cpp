@@ -1,0 +1,210 @@
+// Listeners that answer questions, and the conditions and keys of rules for questions.
+#include "config/warn/overlap.hpp"
+#include "unit/config/configuration.hpp"
+#include "unit/config/warnings.hpp"
+#include "unit/net/tls.hpp"
+
+#include "weir/config/differences.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::config::test {
+namespace {
+
+using net::Serves;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Returns a configuration whose only listener answers questions. The text `more` begins on line 3.
+std::string asked(const std::string& more) {
+  return "[[listener]]\naddress = \"127.0.0.1:8081\"\n" + more;
+}
+
+// Returns a configuration with a second listener on line 11, at an address that other machines can reach.
+// The text `more` begins on line 13.
+std::string reachable(const std::string& more) {
+  return with("[[listener]]\naddress = \"10.0.0.1:8081\"\n" + more);
+}
+
+TEST(AskListener, HasDefaults) {
+  const auto decide = parse(asked("serves = \"decide\"\n")).listeners.at(0);
+  EXPECT_EQ(decide.serves, Serves::Decide);
+  EXPECT_EQ(decide.ask, net::AskOptions{});
+  EXPECT_TRUE(decide.protocols.http1);
+  EXPECT_FALSE(decide.protocols.h2c);
+  const auto rls = parse(asked("serves = \"rls\"\n")).listeners.at(0);
+  EXPECT_EQ(rls.serves, Serves::Rls);
+  EXPECT_TRUE(rls.ask.together);
+  EXPECT_EQ(rls.protocols, (net::Protocols{.http1 = false, .h2 = false, .h2c = true}));
+  EXPECT_EQ(parse(kLeast).listeners.at(0).serves, Serves::Proxy);
+}
+
+TEST(AskListener, ReadsItsKeys) {
+  const auto decide =
+      parse(asked("serves = \"decide\"\ntoken = \"t\"\npermit_ttl = \"5s\"\nmax_permits = 7\n")).listeners[0];
+  EXPECT_EQ(decide.ask.token, "t");
+  EXPECT_EQ(decide.ask.permit_ttl, std::chrono::seconds(5));
+  EXPECT_EQ(decide.ask.max_permits, 7U);
+  EXPECT_FALSE(parse(asked("serves = \"rls\"\ndescriptors = \"each\"\n")).listeners[0].ask.together);
+}
+
+TEST(AskListener, OfRlsWithTlsOffersOnlyHttp2) {
+  const Folder folder;
+  const net::Certificates made;
+  folder.write("a.crt", contents(made.cert()));
+  folder.write("a.key", contents(made.key()));
+  const auto settings = parse_settings(
+      asked("serves = \"rls\"\ntls = { certificates = [{ cert = \"a.crt\", key = \"a.key\" }] }\n"),
+      folder.file(kFile));
+  const net::Protocols h2{.http1 = false, .h2 = true, .h2c = false};
+  EXPECT_EQ(settings.listeners[0].protocols, h2);
+  EXPECT_EQ(settings.listeners[0].tls->protocols, h2);
+}
+
+TEST(AskListener, NeedsNoRouteAndNoUpstream) {
+  const auto settings = parse(asked("serves = \"decide\"\n[[rule]]\nname = \"r\"\nlimit = \"1/s\"\n"));
+  EXPECT_THAT(settings.routes, IsEmpty());
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\n[[listener]]\naddress = \"127.0.0.1:1\"\n")),
+              ElementsAre("weir.toml:1: route: missing; expected at least one [[route]]"));
+}
+
+TEST(AskListener, ThatOthersCanReachNeedsATokenOrCertificates) {
+  EXPECT_THAT(
+      mistakes_in(reachable("serves = \"decide\"\n")),
+      ElementsAre("weir.toml:11: listener[#2].token: missing; expected a token, because 10.0.0.1:8081 can be "
+                  "reached from other machines: set token = \"${WEIR_ASK_TOKEN}\", or demand certificates "
+                  "with tls = { client_ca = \"ca.crt\" }, or listen on address = \"127.0.0.1:8081\" or "
+                  "\"unix:/path\""));
+  EXPECT_THAT(
+      mistakes_in(reachable("serves = \"rls\"\ntoken = \"short\"\n")),
+      ElementsAre(AllOf(HasSubstr("listener[#2].token: found 5 characters"), Not(HasSubstr("short")))));
+  EXPECT_THAT(mistakes_in(reachable("serves = \"rls\"\ntoken = \"0123456789abcdef\"\n")), IsEmpty());
+  EXPECT_THAT(mistakes_in(reachable("serves = \"rls\"\ntoken = \"0123456789 abcdef\"\n")),
+              ElementsAre(HasSubstr("found blanks")));
+  EXPECT_THAT(mistakes_in(with("[[listener]]\naddress = \"unix:/run/ask\"\nserves = \"rls\"\n")), IsEmpty());
+}
+
+TEST(AskListener, ThatDemandsCertificatesNeedsNoToken) {
+  const Folder folder;
+  const net::Certificates made;
+  folder.write("a.crt", contents(made.cert()));
+  folder.write("a.key", contents(made.key()));
+  const auto tls = [](const std::string& more) {
+    return reachable("serves = \"rls\"\ntls = { certificates = [{ cert = \"a.crt\", key = \"a.key\" }]" +
+                     more + " }\n");
+  };
+  EXPECT_THAT(mistakes_in(tls(", client_ca = \"a.crt\""), folder.file(kFile)), IsEmpty());
+  EXPECT_THAT(mistakes_in(tls(", client_ca = \"a.crt\", client_auth = \"optional\""), folder.file(kFile)),
+              ElementsAre(HasSubstr("token: missing")));
+  EXPECT_THAT(mistakes_in(tls(""), folder.file(kFile)), ElementsAre(HasSubstr("token: missing")));
+}
+
+TEST(AskListener, RejectsKeysOfOtherListeners) {
+  EXPECT_THAT(mistakes_in(reachable("token = \"0123456789abcdef\"\n")),
+              ElementsAre("weir.toml:13: listener[#2].token: only a listener with serves = \"decide\" or "
+                          "serves = \"rls\" uses this; expected serves = \"decide\" or serves = \"rls\" "
+                          "beside it, or remove this key"));
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\ndescriptors = \"each\"\n")),
+              ElementsAre(HasSubstr("4: listener[#1].descriptors: only a listener with serves = \"rls\"")));
+  EXPECT_THAT(
+      mistakes_in(asked("serves = \"rls\"\npermit_ttl = \"5s\"\nmax_permits = 7\n")),
+      ElementsAre(HasSubstr("4: listener[#1].permit_ttl: only a listener with serves = \"decide\""),
+                  HasSubstr("5: listener[#1].max_permits: only a listener with serves = \"decide\"")));
+  EXPECT_THAT(mistakes_in(asked("serves = \"rls\"\nprotocols = [\"http/1.1\"]\n")),
+              ElementsAre("weir.toml:4: listener[#1].protocols: found \"http/1.1\" with serves = \"rls\", "
+                          "but gRPC needs HTTP/2; expected [\"h2c\"], or remove this key"));
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\npermit_ttl = \"0s\"\n")),
+              ElementsAre(HasSubstr("permit_ttl: found \"0s\"; expected a duration above zero")));
+  EXPECT_THAT(mistakes_in(asked("serves = \"dcide\"\n")),
+              ElementsAre(HasSubstr("serves: found \"dcide\"; did you mean \"decide\"?")));
+}
+
+TEST(AskListener, IsShownWithoutItsToken) {
+  const auto shown = [](const std::string& more) { return describe(parse(asked(more))); };
+  EXPECT_THAT(
+      shown("serves = \"decide\"\ntoken = \"s3cret\"\n"),
+      AllOf(HasSubstr("listener 127.0.0.1:8081 plain, answers questions in JSON with a token, permits "
+                      "for 1min, at most 10000\n"),
+            Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(
+      shown("serves = \"rls\"\ndescriptors = \"each\"\n"),
+      HasSubstr("HTTP/2 by prior knowledge only, answers Envoy's rate limit calls, descriptors each by "
+                "itself\n"));
+  const auto settings = [](const std::string& token) {
+    return parse(asked("serves = \"decide\"\ntoken = \"" + token + "\"\n"));
+  };
+  EXPECT_THAT(unshown_differences(settings("a"), settings("b")),
+              ElementsAre("now: listener 127.0.0.1:8081 has another token"));
+  EXPECT_THAT(unshown_differences(settings("a"), settings("a")), IsEmpty());
+}
+
+const std::string kQuestionRules =
+    "[[rule]]\nname = \"by-user\"\nkey = [\"descriptor:user\", \"domain\"]\nlimit = \"1/s\"\n"
+    "match = { domains = [\"edge\"], descriptor = { plan = \"*\", region = true, path = \"~^/a\", kind = "
+    "\"k\" "
+    "} }\n";
+
+TEST(QuestionRules, ReadConditionsAndKeys) {
+  const auto settings = parse(asked("serves = \"decide\"\n" + kQuestionRules));
+  const auto& rule = settings.rules.at(0);
+  EXPECT_EQ(rule.match.domains, std::vector<std::string>{"edge"});
+  EXPECT_EQ(rule.match.describe(),
+            "domain edge, descriptor kind = k, descriptor path = ~^/a, descriptor plan present, "
+            "descriptor region present");
+  EXPECT_EQ(policy::describe(rule.key), "[descriptor:user, domain]");
+  EXPECT_THAT(rule.descriptor_keys, ElementsAre("kind", "path", "plan", "region", "user"));
+  EXPECT_THAT(settings.warnings, IsEmpty());
+}
+
+TEST(QuestionRules, AreShownBelowTheRoutes) {
+  const auto text = describe(
+      parse(with("[[listener]]\naddress = \"127.0.0.1:2\"\nserves = \"decide\"\n" + kQuestionRules)));
+  const auto at = text.find("\nquestions\n");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_THAT(text.substr(0, at), AllOf(HasSubstr("rule \"all\""), Not(HasSubstr("by-user"))));
+  EXPECT_THAT(text.substr(at), AllOf(HasSubstr("rule \"all\""), HasSubstr("rule \"by-user\"")));
+}
+
+TEST(QuestionRules, ThatNobodyAsksAreWarnedOf) {
+  EXPECT_THAT(warnings_of(with(kQuestionRules)),
+              Contains("rule \"by-user\" needs a domain, which only a question has, but no listener answers "
+                       "questions; write serves = \"decide\" or \"rls\" in a [[listener]]"));
+  EXPECT_THAT(warnings_of(with("[[rule]]\nname = \"r\"\nlimit = \"1/s\"\nkey = [\"descriptor:user\"]\n")),
+              Contains(HasSubstr("rule \"r\" needs a descriptor, which only a question has")));
+}
+
+TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
+  EXPECT_THAT(
+      mistakes_in(with("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { domains = [\"a\"] }\n")),
+      ElementsAre(AllOf(HasSubstr("domains: found in a [[route]]"), HasSubstr("expected it in a [[rule]]"))));
+  EXPECT_THAT(mistakes_in(with_rule("match = { domains = [] }\n")),
+              ElementsAre(HasSubstr("domains: found none; expected domains")));
+  EXPECT_THAT(mistakes_in(with_rule("key = [\"descriptor:user\"]\nmessages = \"1/s\"\n")),
+              ElementsAre(HasSubstr("messages: found in a rule that needs a descriptor")));
+  EXPECT_THAT(mistakes_in(with("[[rule]]\nname = \"x\"\nbandwidth = \"1MiB/s\"\nkey = [\"ip\"]\nmatch = { "
+                               "descriptor = { a = \"b\" } }\n")),
+              ElementsAre(HasSubstr("bandwidth: found in a rule that needs a descriptor")));
+  EXPECT_THAT(mistakes_in(with_rule("key = [\"descriptor\"]\n")),
+              ElementsAre(HasSubstr("\"descriptor\" needs a name, as \"descriptor:NAME\"")));
+  EXPECT_THAT(mistakes_in(with_rule("match = { descriptor = { a = 1 } }\n")),
+              ElementsAre(HasSubstr("descriptor.a: found a whole number; expected \"text\"")));
+}
+
+TEST(QuestionRules, ConditionsCountWhereRulesAreCompared) {
+  const auto rules = parse(asked("serves = \"decide\"\n[[rule]]\nname = \"a\"\nlimit = \"1/s\"\nmatch = { "
+                                 "domains = [\"a\"] }\n[[rule]]\nname = \"b\"\nlimit = \"1/s\"\nmatch = { "
+                                 "domains = [\"a\"], descriptor = { k = \"v\" } }\n[[rule]]\nname = "
+                                 "\"c\"\nlimit = \"1/s\"\nmatch = { domains = [\"c\"] }\n"))
+                         .rules;
+  EXPECT_TRUE(plainly_covers(rules[0].match, rules[1].match));
+  EXPECT_FALSE(plainly_covers(rules[1].match, rules[0].match));
+  EXPECT_FALSE(plainly_covers(rules[0].match, rules[2].match));
+  EXPECT_TRUE(plainly_disjoint(rules[0].match, rules[2].match));
+}
+
+}  // namespace
+}  // namespace weir::config::test
