@@ -131,9 +131,8 @@ void declare_inspection(CLI::App& app, Words& words) {
   explain
       ->add_option("request", words.explain.request,
                    "method (default GET), and http://host/path?query or /path; for a /path weir takes the "
-                   "first host that has a route")
-      ->required()
-      ->expected(1, 2)
+                   "first host that has a route; absent: GET / of a question")
+      ->expected(0, 2)
       ->type_name("[METHOD] URL");
   explain->add_option("-H,--header", words.explain.headers, "header field, \"Name: value\"; may be repeated")
       ->expected(1)
@@ -142,6 +141,16 @@ void declare_inspection(CLI::App& app, Words& words) {
   explain->add_option("--ip", words.explain.ip, "address of the client, default 127.0.0.1")
       ->type_name("ADDR");
   explain->add_option("-d,--data", words.explain.body, "body, for rules that read it")->type_name("TEXT");
+  explain
+      ->add_option("--descriptor", words.explain.descriptor,
+                   "explain a question instead, with this value in its descriptor; may be repeated")
+      ->expected(1)
+      ->take_all()
+      ->type_name("KEY=VALUE");
+  explain->add_option("--domain", words.explain.domain, "domain of the question")->type_name("NAME");
+  explain->add_option("--cost", words.explain.cost, "cost that the question states")->type_name("N");
+  explain->add_flag("--exact", words.explain.exact,
+                    "the descriptor is one of Envoy's (serves = \"rls\"): a rule must name all its keys");
   explain->add_flag("--json", words.explain.json, "print JSON");
   auto* upgrade = app.add_subcommand(
       "upgrade",

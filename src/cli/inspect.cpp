@@ -99,9 +99,38 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   return {method, url};
 }
 
+// Adds the members of a question. Returns false if the options describe no question.
+bool add_question(const ExplainOptions& options, json::object& explain_request) {
+  if (!options.domain.empty()) explain_request["domain"] = options.domain;
+  if (options.exact) explain_request["exact"] = true;
+  if (!options.cost.empty()) {
+    json::error_code ec;
+    const auto cost = json::parse(options.cost, ec);
+    if (ec || !cost.is_int64())
+      throw WrongQuestion("--cost \"" + options.cost + "\" is not a whole number; write such as --cost 5");
+    explain_request["cost"] = cost;
+  }
+  json::object descriptor;
+  for (const auto& entry : options.descriptor) {
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw WrongQuestion("--descriptor \"" + entry + "\" has no key; write KEY=VALUE");
+    descriptor[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  if (!descriptor.empty()) explain_request["descriptor"] = std::move(descriptor);
+  return !explain_request.empty();
+}
+
 json::object explain_request_of(const ExplainOptions& options) {
-  const auto [method, whole_url] = method_and_url(options.request);
-  json::object explain_request{{"method", method}};
+  json::object explain_request;
+  const bool is_question = add_question(options, explain_request);
+  if (options.request.empty() && !is_question)
+    throw WrongQuestion(
+        "there is no request; write a URL, such as weir explain /api, or --descriptor KEY=VALUE for a "
+        "question");
+  const auto [method, whole_url] =
+      method_and_url(options.request.empty() ? std::vector<std::string>{"/"} : options.request);
+  explain_request["method"] = method;
   std::string_view url = whole_url;
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
     if (const auto name = url.substr(0, scheme); name == "http" || name == "https")

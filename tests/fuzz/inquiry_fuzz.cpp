@@ -18,6 +18,13 @@ auto parts_of(const policy::ExplainRequest& explain_request) {
                   explain_request.headers, explain_request.body, explain_request.certificate_subject);
 }
 
+bool same_question(const policy::ExplainRequest& one, const policy::ExplainRequest& other) {
+  if (!one.question || !other.question) return one.question.has_value() == other.question.has_value();
+  const auto& [domain, descriptor, exact, cost] = *one.question;
+  return domain == other.question->domain && descriptor == other.question->descriptor &&
+         exact == other.question->exact && cost == other.question->cost;
+}
+
 std::string written(const policy::ExplainRequest& explain_request) {
   json::object headers;
   for (const auto& [name, value] : explain_request.headers) {
@@ -30,6 +37,14 @@ std::string written(const policy::ExplainRequest& explain_request) {
       {"ip", explain_request.peer.to_string()}, {"headers", std::move(headers)},
       {"body", explain_request.body},           {"certificate", explain_request.certificate_subject}};
   if (explain_request.host) said["host"] = *explain_request.host;
+  if (const auto& question = explain_request.question) {
+    json::object descriptor;
+    for (const auto& [key, value] : question->descriptor) descriptor[key] = value;
+    said["domain"] = question->domain;
+    said["descriptor"] = std::move(descriptor);
+    said["exact"] = question->exact;
+    if (question->cost) said["cost"] = *question->cost;
+  }
   return json::serialize(said);
 }
 
@@ -48,5 +63,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   fuzz::require(!admin::read_explain_request(fuzz::written(explain_request), again),
                 "what was read is a request still");
   fuzz::require(fuzz::parts_of(explain_request) == fuzz::parts_of(again), "and the same one");
+  fuzz::require(fuzz::same_question(explain_request, again), "with the same question");
   return 0;
 }

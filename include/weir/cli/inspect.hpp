@@ -20,12 +20,17 @@ struct AdminAccess {
 };
 
 struct ExplainOptions {
-  // "GET" or another METHOD (optional), then "http://host/path?query" or "/path"
+  // "GET" or another METHOD (optional), then "http://host/path?query" or "/path"; may be empty for a question
   std::vector<std::string> request;
   std::vector<std::string> headers;  // lines such as "Name: value"
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
-  bool json = false;  // true: print the JSON of the reply unchanged
+  // A question has at least one of these.
+  std::string domain;
+  std::vector<std::string> descriptor;  // "KEY=VALUE"
+  bool exact = false;                   // true: the descriptor is one of a call of serves = "rls"
+  std::string cost;                     // the cost that the question states; empty: none
+  bool json = false;                    // true: print the JSON of the reply unchanged
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 

@@ -21,6 +21,14 @@
 
 namespace weir::policy {
 
+// The parts of a described question that a request does not have.
+struct ExplainQuestion {
+  std::string domain{};
+  std::vector<std::pair<std::string, std::string>> descriptor{};  // keys and values
+  bool exact = false;                                             // the meaning of Descriptor::exact
+  std::optional<limit::Cost> cost{};                              // the cost that the question states
+};
+
 struct ExplainRequest {
   std::string method = "GET";
   std::optional<std::string> host = "";  // empty: the request has no Host field; nullopt: weir chooses a host
@@ -31,6 +39,8 @@ struct ExplainRequest {
   std::string certificate_subject;  // empty: the client shows no certificate
   bool secure = true;               // true: the client uses TLS
   std::string listener{};           // name of the listener; empty: a listener without a name
+  std::optional<ExplainQuestion>
+      question{};  // set: a question describes the request, and weir forwards nothing
 };
 
 // The time of a described request, by two clocks.
@@ -90,8 +100,12 @@ class DescribedRequest {
   [[nodiscard]] std::size_t head_size() const noexcept { return text_.size(); }
 
  private:
+  void add_question(const ExplainQuestion& question);
+
   std::string text_;
   std::string body_;
+  ExplainQuestion question_;
+  std::vector<Descriptor> descriptors_;
   std::string listener_;
   BodyNames body_names_;
   BodyValues body_values_;

@@ -80,7 +80,8 @@ struct RouteExplanation {
 };
 
 struct VerdictExplanation {
-  std::string verdict;  // "forward", "answer" (weir's own, after all limits), "delay", "refuse"
+  // "forward", "answer" (weir's own, after all limits), "allow" (a question), "delay", "refuse"
+  std::string verdict;
   std::string why;      // the reason for the verdict, one sentence
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};

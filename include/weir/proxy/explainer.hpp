@@ -76,6 +76,7 @@ class Explainer {
   const base::TimePoint now_;    // the time of the explanation, by the limiters' clock
   policy::DescribedRequest described_;
   const policy::Route* route_ = nullptr;
+  bool is_question_ = false;  // true: weir forwards nothing, and needs no route
   std::vector<policy::RuleCheck> rule_checks_;
   policy::Evaluation evaluation_;
   policy::Bill fallback_;

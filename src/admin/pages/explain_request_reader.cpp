@@ -9,7 +9,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kMembers =
-    "method, host, path, ip, headers, body, certificate, scheme and listener";
+    "method, host, path, ip, headers, body, certificate, scheme, listener, domain, descriptor, exact and "
+    "cost";
 
 using Fault = ExplainRequestFault;
 
@@ -56,6 +57,42 @@ Fault take_scheme(const json::value& value, policy::ExplainRequest& explain_requ
   return "\"scheme\" is neither \"http\" nor \"https\"";
 }
 
+Fault take_descriptor(const json::value& value, policy::ExplainQuestion& question) {
+  if (!value.is_object()) return "\"descriptor\" is not an object of keys and values";
+  for (const auto& member : value.as_object()) {
+    auto& [key, text] = question.descriptor.emplace_back(std::string(member.key()), std::string());
+    if (auto fault = take_text(member.value(), key, text)) return fault;
+  }
+  return std::nullopt;
+}
+
+Fault take_cost(const json::value& value, policy::ExplainQuestion& question) {
+  const auto cost = value.is_int64() ? value.as_int64() : 0;
+  if (cost < 1 || cost > static_cast<std::int64_t>(limit::kMaxCost))
+    return "\"cost\" is not a whole number from 1 to " + std::to_string(limit::kMaxCost);
+  question.cost = static_cast<limit::Cost>(cost);
+  return std::nullopt;
+}
+
+// Reads a member that only a question has. Returns false if no question has a member with this name.
+bool take_member_of_question(std::string_view name, const json::value& value,
+                             policy::ExplainRequest& explain_request, Fault& fault) {
+  if (name != "domain" && name != "descriptor" && name != "exact" && name != "cost") return false;
+  if (!explain_request.question) explain_request.question.emplace();
+  auto& question = *explain_request.question;
+  if (name == "domain")
+    fault = take_text(value, name, question.domain);
+  else if (name == "descriptor")
+    fault = take_descriptor(value, question);
+  else if (name == "cost")
+    fault = take_cost(value, question);
+  else if (value.is_bool())
+    question.exact = value.as_bool();
+  else
+    fault = "\"exact\" is neither true nor false";
+  return true;
+}
+
 Fault take_member(std::string_view name, const json::value& value, policy::ExplainRequest& explain_request) {
   if (name == "method") return take_text(value, name, explain_request.method);
   if (name == "host") return take_text(value, name, explain_request.host.emplace());
@@ -66,6 +103,8 @@ Fault take_member(std::string_view name, const json::value& value, policy::Expla
   if (name == "certificate") return take_text(value, name, explain_request.certificate_subject);
   if (name == "scheme") return take_scheme(value, explain_request);
   if (name == "listener") return take_text(value, name, explain_request.listener);
+  Fault fault;
+  if (take_member_of_question(name, value, explain_request, fault)) return fault;
   return "there is no member \"" + std::string(name) + "\"; expected one of " + std::string(kMembers);
 }
 
@@ -79,6 +118,8 @@ ExplainRequestFault read_explain_request(std::string_view text, policy::ExplainR
   explain_request.host.reset();
   for (const auto& [name, value] : said.as_object())
     if (auto fault = take_member({name.data(), name.size()}, value, explain_request)) return fault;
+  // A question needs no route, so weir assumes no host for it.
+  if (explain_request.question && !explain_request.host) explain_request.host.emplace();
   return std::nullopt;
 }
 

@@ -27,8 +27,11 @@ bool says(const ExplainRequest& explain_request, std::string_view name) {
 }
 
 std::string text_of(const ExplainRequest& explain_request) {
-  std::string text = explain_request.method + " " + explain_request.target + " HTTP/1.1\r\n";
   const auto host = explain_request.host.value_or("");
+  // A question needs no host, and only HTTP/1.0 permits a request without one.
+  const bool lacks_host = explain_request.question && host.empty() && !says(explain_request, "Host");
+  std::string text = explain_request.method + " " + explain_request.target +
+                     (lacks_host ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
   if (!host.empty()) text += "Host: " + host + "\r\n";
   for (const auto& [name, value] : explain_request.headers)
     text.append(name).append(": ").append(value).append("\r\n");
@@ -83,7 +86,18 @@ std::optional<http::Fault> DescribedRequest::read(const ExplainRequest& explain_
   request_.load = load;
   request_.secure = explain_request.secure;
   request_.listener = listener_ = explain_request.listener;
+  if (explain_request.question) add_question(*explain_request.question);
   return std::nullopt;
+}
+
+void DescribedRequest::add_question(const ExplainQuestion& question) {
+  question_ = question;
+  auto& descriptor = descriptors_.emplace_back();
+  for (const auto& [key, value] : question_.descriptor) descriptor.entries.push_back({key, value});
+  descriptor.exact = question_.exact;
+  request_.domain = question_.domain;
+  request_.descriptors = descriptors_;
+  request_.stated_cost = question_.cost;
 }
 
 void DescribedRequest::show_body(std::span<const Rule> rules) {

@@ -59,6 +59,7 @@ Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, 
 
 void Explainer::read(const policy::ExplainRequest& asked, double load) {
   auto explain_request = asked;
+  is_question_ = asked.question.has_value();
   if (auto host = policy::host_for_route(asked, config_.routes, config_.client, time_, load)) {
     told_.route.assumed_host = *host;
     explain_request.host = std::move(host);
@@ -93,6 +94,7 @@ void Explainer::find_route() {
 // Describes a request that weir checks against no rule: a CORS preflight, or a request for the client's own
 // limits.
 void Explainer::tell_uncharged() {
+  if (is_question_) return;
   const auto& head = described_.head();
   const bool preflight = config_.cors && http::is_preflight(*config_.cors, head);
   const bool usage = route_ != nullptr && route_->respond && route_->respond->usage;
@@ -286,6 +288,7 @@ bool Explainer::answers_itself() const {
 }
 
 std::string Explainer::destination() const {
+  if (is_question_) return "weir answers the question";
   if (route_ == nullptr) return "no route matches";
   return route_->respond ? "route " + route_->name + " answers" : "it goes to " + told_.route.target;
 }
@@ -308,6 +311,7 @@ std::string Explainer::sentence(const policy::Decision& decision,
   const std::string which = shadow_refuses(bills) ? " enforced rule " : " rule ";
   if (decision.rule == nullptr) return destination() + "; no" + which + "limits it";
   const auto admitted = "every" + which + "admits it";
+  if (is_question_) return admitted;
   return route_ == nullptr ? destination() + "; " + admitted : admitted + "; " + destination();
 }
 
@@ -328,7 +332,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
                        described_.head().fields);
     return tell_answer(refusal.status, refusal.content_type, fields, body);
   }
-  verdict.verdict = answers_itself() ? "answer" : "forward";
+  verdict.verdict = is_question_ ? "allow" : answers_itself() ? "answer" : "forward";
   if (decision.verdict == policy::Verdict::Delay) {
     verdict.verdict = "delay";
     verdict.delay = decision.start_at - now_;
@@ -339,6 +343,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
 
 // Describes what happens to a request that all limits admit.
 void Explainer::tell_arrival(std::string_view fields) {
+  if (is_question_) return tell_answer(200, {}, fields, {});
   std::string body;
   if (route_ == nullptr) {
     http::append_error_json(body, 404, "no route matches this request");

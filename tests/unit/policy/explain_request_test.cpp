@@ -111,5 +111,21 @@ TEST_F(ExplainRequestTest, UsesOnlyThePartOfTheBodyThatRulesRead) {
   EXPECT_EQ(state("drop", {{"Content-Encoding", "gzip"}}), RequestBody::State::Coded);
 }
 
+TEST_F(ExplainRequestTest, QuestionHasADomainAndOneDescriptorAndNeedsNoHost) {
+  ASSERT_FALSE(read([](ExplainRequest& explain_request) {
+    explain_request.host = "";
+    explain_request.question = {.domain = "edge", .descriptor = {{"user", "ada"}}, .exact = true, .cost = 5};
+  }));
+  const auto& request = described_->request();
+  EXPECT_EQ(request.domain, "edge");
+  ASSERT_EQ(request.descriptors.size(), 1U);
+  EXPECT_EQ(request.descriptors[0].value_of("user"), "ada");
+  EXPECT_TRUE(request.descriptors[0].exact);
+  EXPECT_EQ(request.stated_cost, 5U);
+  EXPECT_EQ(request.host, "");
+  ASSERT_FALSE(read([](ExplainRequest&) {}));
+  EXPECT_TRUE(described_->request().descriptors.empty()) << "no question";
+}
+
 }  // namespace
 }  // namespace weir::policy
