@@ -146,6 +146,29 @@ class Explain(ExplainTestCase):
         limit = said["rules"][0]["limits"][0]
         self.assertEqual((limit["chosen_by"], limit["limit"]), ("tier pro", 5))
 
+    def test_questions_are_explained_without_a_url_or_a_route(self):
+        self.begin(rule("by-user", "5/day", key='["descriptor:user"]', match='{ domains = ["edge"] }'), rule("all", "9/day", key="[]"),
+                   routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
+        said = self.explain(domain="edge", descriptor={"user": "ada", "page": "2"}, cost=3)
+        self.assertEqual([(r["name"], r["applies"], r.get("key"), r.get("cost")) for r in said["rules"]],
+                         [("by-user", True, ["descriptor:user:ada"], 3), ("all", True, [], 3)])
+        self.assertEqual((said["verdict"]["verdict"], said["verdict"]["status"], said["verdict"]["why"]), ("allow", 200, "every rule admits it"))
+        self.assertEqual(said["verdict"]["headers"]["X-RateLimit-Remaining"], "2")
+        self.assertEqual(self.explain(domain="edge", descriptor={"user": "ada"}, cost=6)["verdict"]["rule"], "by-user")
+        why = "the descriptor must have exactly the keys that the rule names: user"
+        self.assertEqual(self.explain(domain="edge", descriptor={"user": "ada", "page": "2"}, exact=True)["rules"][0]["why"], why)
+        self.assertEqual(self.explain(path="/api/")["rules"][0]["why"], "the rule needs a descriptor, which only a question has")
+        code, out, err = self.command("explain", "--domain", "edge", "--descriptor", "user=ada", "--descriptor", "page=2")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("  by-user  descriptor:user:ada  token_bucket 5/day", out)
+        self.assertIn("verdict  allow: every rule admits it", out)
+        for wrong, fault in ((("--descriptor", "user"), '--descriptor "user" has no key; write KEY=VALUE'),
+                             ((), "there is no request; write a URL, such as weir explain /api"),
+                             (("--cost", "x"), '--cost "x" is not a whole number')):
+            code, _, err = self.command("explain", *wrong)
+            self.assertEqual(code, 2)
+            self.assertIn(fault, err)
+
     def test_requests_rejected_before_any_limit_are_explained(self):
         self.begin(rule(key='["user"]', on_missing='"reject"'), server='max_head = "1KiB"',
                    routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')

@@ -62,11 +62,11 @@ struct TlsSettings {
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
-// What a listener does with requests.
+// The service of a listener.
 enum class Serves : std::uint8_t {
-  Proxy,   // weir forwards them to servers
-  Decide,  // they are questions in JSON: weir decides about other requests, and forwards nothing
-  Rls,     // they are questions by Envoy's RateLimitService (gRPC)
+  Proxy,   // weir forwards requests to servers
+  Decide,  // weir answers questions in JSON about other requests, and forwards nothing
+  Rls,     // weir answers questions of Envoy's RateLimitService (gRPC)
 };
 
 // Settings of a listener that answers questions.

@@ -37,8 +37,8 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
 }
 
 // Returns true if a client can decide whether its requests meet the match. The match then has conditions on
-// headers, query parameters or members of JSON, but none on the client's address, tier, claims or geographic
-// place, or on what the asker of a question says.
+// headers, query parameters or members of JSON. It has none on the client's address, tier, claims or
+// geographic place, and none on what the asker of a question says.
 bool is_chosen_by_client(const policy::Match& match) {
   const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.claims.empty() ||
                         !match.countries.empty() || !match.cities.empty() || !match.regions.empty() ||
