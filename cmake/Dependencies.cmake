@@ -17,6 +17,8 @@ pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 pkg_check_modules(MAXMINDDB REQUIRED IMPORTED_TARGET libmaxminddb)
 pkg_check_modules(YAML_CPP REQUIRED IMPORTED_TARGET yaml-cpp)
 find_library(CCTZ_LIBRARY cctz REQUIRED)  # cctz has no CMake or pkg-config file
+# protoc compiles the .proto files that gRPC tools read from weir (reflection). weir's own messages need no generated code.
+find_program(PROTOC protoc REQUIRED)
 # This library of charts is embedded into the dashboard.
 find_file(WEIR_DYGRAPH dygraph.min.js PATHS /usr/share/javascript/dygraphs NO_DEFAULT_PATH)
 if(NOT WEIR_DYGRAPH)

@@ -100,3 +100,21 @@ function(weir_embed_as target source file)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/embedded)
   set_property(GLOBAL APPEND PROPERTY WEIR_EMBEDDED ${output})
 endfunction()
+
+# weir_embed_descriptors(TARGET FOLDER FILE...): compiles .proto files of src/FOLDER into a FileDescriptorSet, and makes
+# descriptors.inc from it, as a string literal in the same folder of the embedded files.
+function(weir_embed_descriptors target folder)
+  set(source ${PROJECT_SOURCE_DIR}/src/${folder}/proto)
+  set(output ${PROJECT_BINARY_DIR}/embedded/${folder}/descriptors.inc)
+  set(set_file ${PROJECT_BINARY_DIR}/embedded/${folder}/descriptors.pb)
+  list(TRANSFORM ARGN PREPEND ${source}/ OUTPUT_VARIABLE files)
+  file(GLOB_RECURSE parts CONFIGURE_DEPENDS ${source}/*.proto)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/embedded/${folder})
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${PROTOC} -I${source} --include_imports --descriptor_set_out=${set_file} ${files}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${set_file} -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/EmbedOctets.cmake
+    DEPENDS ${parts} ${PROJECT_SOURCE_DIR}/cmake/EmbedOctets.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/embedded)
+  set_property(GLOBAL APPEND PROPERTY WEIR_EMBEDDED ${output})
+endfunction()

@@ -19,7 +19,7 @@ CONFINED = [
     (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2/http2_client\.hpp$"),
     (r"^ares", r"^src/net/dns/"),
     (r"curl/", r"^src/fetch/fetch\.cpp$"),
-    (r"protozero/", r"^src/observe/span\.cpp$"),
+    (r"protozero/", r"^src/(observe/span|ask/rls/(rls|grpc_services))\.cpp$"),
     (r"hiredis", r"^src/redis/connection/resp\.cpp$"),
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),

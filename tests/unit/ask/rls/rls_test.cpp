@@ -1,0 +1,205 @@
+#include "weir/ask/rls.hpp"
+
+#include "unit/ask/rls/protobuf.hpp"
+
+#include <chrono>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <protozero/pbf_writer.hpp>
+
+namespace weir::ask {
+namespace {
+
+using namespace std::chrono_literals;
+using protozero::pbf_writer;
+
+void add_entry(pbf_writer& descriptor, const std::string& key, const std::string& value) {
+  pbf_writer entry(descriptor, 1);
+  entry.add_string(1, key);
+  entry.add_string(2, value);
+}
+
+// Returns a call with one descriptor, which has the entry (path, /login).
+std::string simple_call(std::uint32_t hits = 0) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(1, "edge");
+  {
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "path", "/login");
+  }
+  if (hits != 0) call.add_uint32(3, hits);
+  return text;
+}
+
+std::string fault_of(const std::string& text) {
+  const auto call = read_rls_call(text);
+  return call ? "" : call.error().message;
+}
+
+TEST(RlsCall, HasTheDomainTheEntriesAndTheCostOfTheMessage) {
+  const auto text = simple_call(7);
+  const auto call = read_rls_call(text);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->domain, "edge");
+  EXPECT_EQ(call->hits, 7U);
+  ASSERT_EQ(call->descriptors.size(), 1U);
+  EXPECT_TRUE(call->descriptors[0].exact);
+  EXPECT_FALSE(call->descriptors[0].cost);
+  ASSERT_EQ(call->descriptors[0].entries.size(), 1U);
+  EXPECT_EQ(call->descriptors[0].entries[0].key, "path");
+  EXPECT_EQ(call->descriptors[0].entries[0].value, "/login");
+}
+
+TEST(RlsCall, CostsOneUnitWithoutHitsAddend) {
+  const auto text = simple_call();
+  EXPECT_EQ(read_rls_call(text)->hits, 1U);
+}
+
+TEST(RlsCall, DescriptorsMayStateTheirOwnCost) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(1, "edge");
+  {
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "tokens", "all");
+    pbf_writer(descriptor, 3).add_uint64(1, 90);
+  }
+  const auto read = read_rls_call(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->descriptors[0].cost, 90U);
+}
+
+TEST(RlsCall, FieldsThatWeirDoesNotKnowAreSkipped) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(900, "unknown");
+  call.add_fixed64(901, 1);
+  {
+    pbf_writer descriptor(call, 2);
+    pbf_writer(descriptor, 2).add_uint32(1, 5);  // the limit that Envoy's route states
+    add_entry(descriptor, "path", "/login");
+    descriptor.add_fixed32(77, 1);
+  }
+  call.add_string(1, "edge");
+  const auto read = read_rls_call(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->descriptors[0].entries.size(), 1U);
+}
+
+TEST(RlsCall, ErrorsSayWhatTheMessageLacks) {
+  EXPECT_EQ(fault_of(""), "the call has no domain");
+  std::string text;
+  pbf_writer(text).add_string(1, "edge");
+  EXPECT_EQ(fault_of(text), "the call has no descriptors");
+  auto empty = text;
+  {
+    pbf_writer call(empty);
+    pbf_writer descriptor(call, 2);
+    descriptor.add_fixed32(77, 1);
+  }
+  EXPECT_EQ(fault_of(empty), "a descriptor has no entries");
+  auto keyless = text;
+  {
+    pbf_writer call(keyless);
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "", "x");
+  }
+  EXPECT_EQ(fault_of(keyless), "an entry of a descriptor has no key");
+}
+
+TEST(RlsCall, CostsBeyondTheBoundsAreErrors) {
+  EXPECT_EQ(fault_of(simple_call(1U << 31U)), "");
+  EXPECT_NE(fault_of(simple_call((1U << 31U) + 1)), "");
+  for (const std::uint64_t hits : {std::uint64_t{0}, (std::uint64_t{1} << 31U) + 1, ~std::uint64_t{0}}) {
+    std::string text;
+    pbf_writer call(text);
+    call.add_string(1, "edge");
+    {
+      pbf_writer descriptor(call, 2);
+      add_entry(descriptor, "a", "b");
+      pbf_writer(descriptor, 3).add_uint64(1, hits);
+    }
+    EXPECT_NE(fault_of(text), "") << hits;
+  }
+}
+
+TEST(RlsCall, HasAtMostThirtyTwoDescriptors) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(1, "edge");
+  const auto add = [&] {
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "a", "b");
+  };
+  for (std::size_t i = 0; i < kMostDescriptors; ++i) add();
+  EXPECT_EQ(fault_of(text), "");
+  add();
+  EXPECT_EQ(fault_of(text), "the call has more than 32 descriptors");
+}
+
+TEST(RlsCall, EveryTruncatedMessageIsReadOrRefused) {
+  const auto text = simple_call(7);
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    const auto part = text.substr(0, size);
+    (void)read_rls_call(part);
+  }
+  EXPECT_EQ(fault_of(text.substr(0, text.size() - 1)), "the message is no valid RateLimitRequest");
+}
+
+TEST(RlsAnswer, StatesTheLimitOfEachDescriptor) {
+  const RlsStatus statuses[] = {
+      {.over_limit = true,
+       .limit =
+           RlsLimit{.rule = "logins", .units = 5, .period = 60s, .remaining = 0, .reset_after = 1'500ms}},
+      {}};
+  std::string text;
+  append_rls_answer(text, {.over_limit = true, .statuses = statuses});
+  EXPECT_EQ(number_in(text, 1), 2U);
+  const auto written = texts_in(text, 2);
+  ASSERT_EQ(written.size(), 2U);
+  EXPECT_EQ(number_in(written[0], 1), 2U);
+  const auto limit = texts_in(written[0], 2).at(0);
+  EXPECT_EQ(number_in(limit, 1), 5U);
+  EXPECT_EQ(number_in(limit, 2), 2U);
+  EXPECT_EQ(texts_in(limit, 3).at(0), "logins");
+  const auto reset = texts_in(written[0], 4).at(0);
+  EXPECT_EQ(number_in(reset, 1), 1U);
+  EXPECT_EQ(number_in(reset, 2), 500'000'000U);
+  EXPECT_EQ(number_in(written[1], 1), 1U);
+  EXPECT_TRUE(texts_in(written[1], 2).empty());
+}
+
+TEST(RlsAnswer, UnitIsUnknownForOtherPeriods) {
+  const RlsStatus statuses[] = {{.limit = RlsLimit{.rule = "r", .units = 5, .period = 90s}}};
+  std::string text;
+  append_rls_answer(text, {.statuses = statuses});
+  EXPECT_EQ(number_in(texts_in(texts_in(text, 2).at(0), 2).at(0), 2), 0U);
+}
+
+TEST(RlsAnswer, NumbersThatDoNotFitAreTheLargest) {
+  const RlsStatus statuses[] = {
+      {.limit = RlsLimit{
+           .rule = "r", .units = std::uint64_t{1} << 40U, .period = 1s, .remaining = ~std::uint64_t{0}}}};
+  std::string text;
+  append_rls_answer(text, {.statuses = statuses});
+  const auto status = texts_in(text, 2).at(0);
+  EXPECT_EQ(number_in(texts_in(status, 2).at(0), 1), 0xffffffffU);
+  EXPECT_EQ(number_in(status, 3), 0xffffffffU);
+}
+
+TEST(RlsAnswer, HeaderLinesBecomeHeadersForTheClient) {
+  std::string text;
+  append_rls_answer(
+      text, {.over_limit = true, .fields = "Retry-After: 3\r\nX-RateLimit-Limit: 5\r\n", .body = "{}"});
+  const auto headers = texts_in(text, 3);
+  ASSERT_EQ(headers.size(), 2U);
+  EXPECT_EQ(texts_in(headers[0], 1).at(0), "Retry-After");
+  EXPECT_EQ(texts_in(headers[0], 2).at(0), "3");
+  EXPECT_EQ(texts_in(headers[1], 2).at(0), "5");
+  EXPECT_EQ(texts_in(text, 5).at(0), "{}");
+}
+
+}  // namespace
+}  // namespace weir::ask
