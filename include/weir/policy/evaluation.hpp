@@ -14,6 +14,7 @@
 #include "weir/policy/naming.hpp"
 #include "weir/policy/rule_list.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -160,6 +161,11 @@ class Evaluation {
 // compared exactly), and the first of them if several have the same share. For a soft limit, this is the
 // share of the limit that clients see.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
+
+// Does the same as decide(), but only with the charges that concern one descriptor of a question: those of
+// the descriptor, and those of the whole question. `descriptor`: its index in Request::descriptors.
+[[nodiscard]] Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
+                                             std::size_t descriptor) noexcept;
 
 // Returns the enforced charge with the longest delay; of equal ones the first. A request whose decision is
 // Delay waits for this charge. The bill is null if there is no enforced charge.

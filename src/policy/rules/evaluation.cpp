@@ -302,6 +302,20 @@ class Spokesmen {
   bool exceeded_ = false;
 };
 
+// Decides by the enforced charges for which `concerns` returns true.
+template <class Concerns>
+Decision decide_by(std::span<const Bill* const> bills, base::TimePoint now, Concerns concerns) noexcept {
+  Spokesmen spokesmen(now);
+  for (const Bill* bill : bills) {
+    const auto outcomes = bill->outcomes();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      if (!bill->charges()[i].enforced || !concerns(bill->line(i))) continue;
+      spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
+    }
+  }
+  return spokesmen.decision();
+}
+
 }  // namespace
 
 base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::TimePoint now) noexcept {
@@ -311,15 +325,15 @@ base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::Ti
 }
 
 Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept {
-  Spokesmen spokesmen(now);
-  for (const Bill* bill : bills) {
-    const auto outcomes = bill->outcomes();
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      if (!bill->charges()[i].enforced) continue;
-      spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
-    }
-  }
-  return spokesmen.decision();
+  return decide_by(bills, now, [](const RuleLine&) { return true; });
+}
+
+Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
+                               std::size_t descriptor) noexcept {
+  const auto bit = std::uint32_t{1} << descriptor;
+  return decide_by(bills, now, [bit](const RuleLine& line) {
+    return line.descriptors == 0 || (line.descriptors & bit) != 0;
+  });
 }
 
 BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept {

@@ -221,6 +221,31 @@ TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
   }
 }
 
+TEST_F(Descriptors, DecisionForADescriptorRegardsItsChargesAndThoseOfTheWholeQuestion) {
+  add("by-user", {"descriptor:user"});
+  add("by-path", {"descriptor:path"});
+  add("by-ip", {"ip"});
+  ask({{"user", "ada"}}, true);
+  ask({{"path", "/"}}, true);
+  ask({{"tenant", "x"}}, true);
+  EXPECT_EQ(charged(), (Charged{{"by-user", 1}, {"by-path", 2}, {"by-ip", 0}}));
+  auto outcomes = evaluation_.local.outcomes();
+  for (auto& outcome : outcomes) outcome = {.allowed = true, .remaining = 9};
+  const std::array<const Bill*, 1> bills{&evaluation_.local};
+  const auto decision = [&](std::size_t descriptor) {
+    return decide_for_descriptor(bills, kNow, descriptor);
+  };
+  outcomes[0].allowed = false;
+  EXPECT_EQ(decision(0).verdict, Verdict::Reject);
+  EXPECT_EQ(decision(0).rule->name, "by-user");
+  outcomes[1].remaining = 5;
+  EXPECT_EQ(decision(1).verdict, Verdict::Forward);
+  EXPECT_EQ(decision(1).rule->name, "by-path");
+  EXPECT_EQ(decision(2).rule->name, "by-ip") << "of the whole question";
+  outcomes[2].allowed = false;
+  EXPECT_EQ(decision(2).verdict, Verdict::Reject);
+}
+
 TEST_F(Descriptors, DomainIsAConditionAndAKey) {
   auto& rule = add("by-domain", {"domain"});
   auto& edge = add("edge", {"ip"});
