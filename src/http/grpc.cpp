@@ -95,13 +95,20 @@ unsigned grpc_status_of(unsigned status) noexcept {
   }
 }
 
-void make_trailers_only(Answer& answer, std::string& fields) {
+void append_grpc_status(std::string& fields, unsigned grpc_status, std::string_view message) {
   fields += "grpc-status: ";
-  fields += std::to_string(grpc_status_of(answer.status));
-  fields += "\r\ngrpc-message: ";
-  const auto message = member(answer.body, "\"message\":\"");
-  append_percent_encoded(fields, message.empty() ? reason_phrase(answer.status) : message);
+  fields += std::to_string(grpc_status);
   fields += "\r\n";
+  if (message.empty()) return;
+  fields += "grpc-message: ";
+  append_percent_encoded(fields, message);
+  fields += "\r\n";
+}
+
+void make_trailers_only(Answer& answer, std::string& fields) {
+  const auto message = member(answer.body, "\"message\":\"");
+  append_grpc_status(fields, grpc_status_of(answer.status),
+                     message.empty() ? reason_phrase(answer.status) : message);
   if (const auto wait = line_value(fields, "Retry-After: "); !wait.empty()) {
     const std::string seconds(wait);
     fields += "grpc-retry-pushback-ms: " + seconds + "000\r\n";

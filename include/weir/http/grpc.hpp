@@ -20,6 +20,10 @@ namespace weir::http {
 // Returns the grpc-status that corresponds to an HTTP status of weir's own: 8 for 429, 14 for 503.
 [[nodiscard]] unsigned grpc_status_of(unsigned status) noexcept;
 
+// Appends the lines of grpc-status and grpc-message, with which each gRPC call ends. An empty message gets no
+// line.
+void append_grpc_status(std::string& fields, unsigned grpc_status, std::string_view message);
+
 // Turns the answer into a trailers-only response: HTTP status 200, no body, and the fields grpc-status,
 // grpc-message and grpc-retry-pushback-ms (if a retry may help). `fields` must hold the answer's fields. The
 // gRPC fields are appended to `fields`, and the answer then refers to `fields`. The grpc-message is the

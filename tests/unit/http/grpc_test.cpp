@@ -68,6 +68,15 @@ TEST(Grpc, MessageIsPercentEncoded) {
   EXPECT_NE(fields.find("grpc-message: 100%25 %C3%A4\r\n"), std::string::npos) << fields;
 }
 
+TEST(Grpc, StatusHasALineForAMessageOnlyIfThereIsOne) {
+  std::string fields = "a: b\r\n";
+  append_grpc_status(fields, 0, "");
+  EXPECT_EQ(fields, "a: b\r\ngrpc-status: 0\r\n");
+  fields.clear();
+  append_grpc_status(fields, 3, "a \"b\" of 100 %");
+  EXPECT_EQ(fields, "grpc-status: 3\r\ngrpc-message: a \"b\" of 100 %25\r\n");
+}
+
 TEST(Grpc, TimeoutIsReadInAllSixUnits) {
   const std::pair<const char*, base::Duration> timeouts[] = {
       {"1H", 1h},  {"2M", 2min},   {"3S", 3s}, {"4m", 4ms},
