@@ -21,7 +21,7 @@ void read(std::string_view message) {
     require(!call->descriptors.empty() && call->descriptors.size() <= ask::kMostDescriptors,
             "few descriptors");
     require(lies_in(message, call->domain), "the domain is in the message");
-    require(call->hits >= 1 && call->hits <= limit::kMaxCost, "a possible cost");
+    require(!call->hits || (*call->hits >= 1 && *call->hits <= limit::kMaxCost), "a possible cost");
     for (const auto& descriptor : call->descriptors)
       for (const auto& entry : descriptor.entries)
         require(!entry.key.empty() && lies_in(message, entry.key) && lies_in(message, entry.value),

@@ -24,7 +24,10 @@ struct GrpcMessage {
 // Returns the first message in `octets`. `most`: the largest message, in octets.
 [[nodiscard]] GrpcMessage first_grpc_message(std::string_view octets, std::size_t most) noexcept;
 
-// Appends the framing of a message of this many octets. REQUIRES: size < 2^32.
-void append_grpc_framing(std::string& out, std::size_t size);
+inline constexpr std::size_t kGrpcFraming = 5;  // octets before each message
+
+// Writes the framing of a message. `framed`: kGrpcFraming octets of any value, and the message. REQUIRES: the
+// message has less than 2^32 octets.
+void write_grpc_framing(std::string& framed) noexcept;
 
 }  // namespace weir::ask

@@ -24,11 +24,13 @@ inline constexpr std::size_t kMostDescriptors = 32;
 struct RlsCall {
   std::string_view domain;
   std::vector<policy::Descriptor> descriptors;
-  limit::Cost hits = 1;  // the cost of descriptors that state none
+  std::optional<limit::Cost>
+      hits{};  // the cost of descriptors that state none; nullopt: the cost of each rule
 };
 
 // Reads a RateLimitRequest. Skips fields that weir does not know, and the limit that a descriptor states,
-// because the operator's rules decide. The error says what is wrong with the message.
+// because the operator's rules decide. A descriptor with a hits_addend of 0
+// gets no entries, so no rule applies to it. The error says what is wrong with the message.
 [[nodiscard]] base::Result<RlsCall> read_rls_call(std::string_view message);
 
 // The limit that a DescriptorStatus shows.

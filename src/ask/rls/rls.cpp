@@ -81,8 +81,7 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
       if (descriptor.entries.back().key.empty()) return "an entry of a descriptor has no key";
     } else if (is_at(reader, kDescriptorHitsAddend, pbf_wire_type::length_delimited)) {
       const auto hits = read_number(text_at(reader));
-      if (hits == 0 || hits > limit::kMaxCost)
-        return "hits_addend of a descriptor must be from 1 to 2147483648";
+      if (hits > limit::kMaxCost) return "hits_addend of a descriptor must be at most 2147483648";
       descriptor.cost = hits;
     } else if (is_at(reader, kDescriptorNegativeHits, pbf_wire_type::varint)) {
       if (reader.get_bool()) return "weir does not take negative hits back";
@@ -90,7 +89,9 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
       reader.skip();
     }
   }
-  return descriptor.entries.empty() ? "a descriptor has no entries" : std::string_view();
+  if (descriptor.entries.empty()) return "a descriptor has no entries";
+  if (descriptor.cost == 0U) descriptor.entries.clear();
+  return {};
 }
 
 // Returns what is wrong with the message; empty: nothing.
@@ -104,8 +105,9 @@ std::string_view read_call(std::string_view message, RlsCall& call) {
       const auto fault = read_descriptor(text_at(reader), call.descriptors.emplace_back());
       if (!fault.empty()) return fault;
     } else if (is_at(reader, kRequestHitsAddend, pbf_wire_type::varint)) {
-      call.hits = std::max<limit::Cost>(reader.get_uint32(), 1);
-      if (call.hits > limit::kMaxCost) return "hits_addend must be at most 2147483648";
+      const auto hits = reader.get_uint32();
+      if (hits > limit::kMaxCost) return "hits_addend must be at most 2147483648";
+      if (hits != 0) call.hits = hits;
     } else {
       reader.skip();
     }

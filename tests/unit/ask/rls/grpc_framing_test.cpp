@@ -11,9 +11,8 @@ using namespace std::string_literals;
 using State = GrpcMessage::State;
 
 TEST(GrpcFraming, MessageIsWholeOnceAllItsOctetsHaveArrived) {
-  std::string octets;
-  append_grpc_framing(octets, 300);
-  octets.append(300, 'x');
+  std::string octets = "....." + std::string(300, 'x');
+  write_grpc_framing(octets);
   const auto framed = octets + "rest";
   for (std::size_t size = 0; size < octets.size(); ++size)
     EXPECT_EQ(first_grpc_message(framed.substr(0, size), 300).state, State::Partial) << size;

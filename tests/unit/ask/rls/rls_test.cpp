@@ -52,9 +52,24 @@ TEST(RlsCall, HasTheDomainTheEntriesAndTheCostOfTheMessage) {
   EXPECT_EQ(call->descriptors[0].entries[0].value, "/login");
 }
 
-TEST(RlsCall, CostsOneUnitWithoutHitsAddend) {
+TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
   const auto text = simple_call();
-  EXPECT_EQ(read_rls_call(text)->hits, 1U);
+  EXPECT_FALSE(read_rls_call(text)->hits);
+}
+
+TEST(RlsCall, NoRuleAppliesToADescriptorThatCostsNothing) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(1, "edge");
+  {
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "a", "b");
+    pbf_writer(descriptor, 3).add_uint64(1, 0);
+  }
+  const auto read = read_rls_call(text);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->descriptors.size(), 1U);
+  EXPECT_TRUE(read->descriptors[0].entries.empty());
 }
 
 TEST(RlsCall, DescriptorsMayStateTheirOwnCost) {
@@ -112,7 +127,7 @@ TEST(RlsCall, ErrorsSayWhatTheMessageLacks) {
 TEST(RlsCall, CostsBeyondTheBoundsAreErrors) {
   EXPECT_EQ(fault_of(simple_call(1U << 31U)), "");
   EXPECT_NE(fault_of(simple_call((1U << 31U) + 1)), "");
-  for (const std::uint64_t hits : {std::uint64_t{0}, (std::uint64_t{1} << 31U) + 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t hits : {(std::uint64_t{1} << 31U) + 1, ~std::uint64_t{0}}) {
     std::string text;
     pbf_writer call(text);
     call.add_string(1, "edge");
