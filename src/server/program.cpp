@@ -246,6 +246,7 @@ void Program::stop_at_once() {
 void Program::delay_drain() {
   const auto delay = settings_.server.drain_delay;
   supervision_.stopping_after(delay, settings_.server.drain);
+  for (const auto& worker : workers_) worker->announce_stop();
   log_.info("stopping: not ready any more; still serving for " + std::to_string(base::ceil_seconds(delay)) +
             " s (drain_delay), then draining");
   stop_timer_.expires_after(delay);

@@ -35,7 +35,7 @@ struct Answer {
   std::string body{};          // the body of the refusal; empty if allowed
   std::string permit{};        // the name of the permit; empty: there is nothing to settle
   std::string error{};         // why weir could not decide; empty: weir has decided. `status` is 503 or 504.
-  std::vector<DescriptorStatus> descriptors{};  // one for each descriptor of the question, in its order
+  std::vector<DescriptorStatus> descriptors{};  // one for each descriptor of the question; empty without a decision
 };
 
 }  // namespace weir::ask

@@ -90,6 +90,7 @@ class Worker {
 
   // The number of open connections. A drain ends when it reaches 0.
   std::size_t sessions = 0;
+  bool stopping = false;  // true: weir drains soon, so health checks must fail (drain_delay)
   bool draining = false;  // true: the worker finishes open requests and accepts nothing new
   // True while the worker drains because a new process has taken over. Idle connections stay open until the
   // end of the drain, because their clients may be about to send a request.

@@ -4,6 +4,7 @@
 #include "proxy/exchange/scoped_cancel_target.hpp"
 
 #include "weir/http/grpc.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/observe/json_text.hpp"
 
 #include <utility>
@@ -50,6 +51,7 @@ AskCall::~AskCall() {
 void AskCall::cancel() noexcept {
   if (question_ != nullptr) question_->cancel();
   if (settlement_ != nullptr) settlement_->cancel();
+  if (departure_ != nullptr) departure_->cancel();
 }
 
 LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
@@ -134,13 +136,30 @@ net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   co_return reply->result.value_or(Permits::Result::Unreachable);
 }
 
+net::Task<bool> AskCall::wait_for_departure(base::Duration wait) {
+  net::Timer timer(worker.executor);
+  timer.expires_after(wait);
+  net::ErrorCode cancelled;
+  client.watch.begin_cancellable_wait();
+  {
+    const ScopedCancelTarget cancel_target(departure_, timer);
+    co_await timer.async_wait(net::use_task(cancelled));
+  }
+  client.watch.end_cancellable_wait();
+  co_return !cancelled;
+}
+
 net::Task<Ending> AskCall::answer(http::Answer answer) {
-  answer.date = worker.http_date(net::Clock::machine_now());
-  answer.omit_body = buffers.head.method == "HEAD";
   if (http::is_grpc(buffers.head.fields)) {
     fields_ = answer.fields;
     http::make_trailers_only(answer, fields_);
   }
+  return send(answer);
+}
+
+net::Task<Ending> AskCall::send(http::Answer answer) {
+  answer.date = worker.http_date(net::Clock::machine_now());
+  answer.omit_body = buffers.head.method == "HEAD";
   auto sent = client.try_answer(answer);
   if (!sent) {
     client.watch.arm(worker.config().server.write_timeout);
@@ -151,6 +170,11 @@ net::Task<Ending> AskCall::answer(http::Answer answer) {
 }
 
 net::Task<Ending> AskCall::error(unsigned status, std::string_view what, std::string_view fields) {
+  if (http::is_grpc(buffers.head.fields)) {
+    fields_ = fields;
+    http::append_grpc_status(fields_, http::grpc_status_of(status), what);
+    return send({.status = 200, .content_type = "application/grpc", .fields = fields_});
+  }
   std::string sentence;
   observe::append_json_text(sentence, what);
   text_.clear();

@@ -59,10 +59,16 @@ class AskCall {
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
 
+  // Waits until a question's request may go on (Answer::wait). Returns false if the asker has disconnected or
+  // weir stops.
+  [[nodiscard]] net::Task<bool> wait_for_departure(base::Duration wait);
+
   // Sends the answer to the call. gRPC calls get a trailers-only answer.
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
-  // Sends an error with a JSON body. `what`: a sentence, whatever characters it contains. `fields`: complete
-  // header lines.
+  // Sends an answer as it is.
+  [[nodiscard]] net::Task<Ending> send(http::Answer answer);
+  // Sends an error, with a JSON body or as the status of a gRPC call. `what`: a sentence, whatever characters
+  // it contains. `fields`: complete header lines.
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what, std::string_view fields = {});
 
   void cancel() noexcept;  // ends each wait for a decision
@@ -73,6 +79,7 @@ class AskCall {
 
   QuestionExchange* question_ = nullptr;     // set while weir decides about a question
   net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
+  net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   std::string text_;                         // the text of an error
   std::string fields_;                       // its fields
 };

@@ -1,5 +1,6 @@
 #include "proxy/ask/question_answer.hpp"
 
+#include "weir/ask/question.hpp"
 #include "weir/http/answer.hpp"
 
 #include <algorithm>
@@ -38,6 +39,26 @@ void add_limit(ask::Answer& answer, const RequestReport& report) {
   if (!limit::holds(*decision.limiter)) answer.reset_after = decision.outcome.reset_after;
 }
 
+ask::DescriptorStatus status_of(const policy::Decision& decision) {
+  ask::DescriptorStatus status;
+  status.allowed = decision.verdict != policy::Verdict::Reject;
+  if (decision.limiter == nullptr) return status;
+  status.rule = decision.rule->name;
+  status.limit = limit::quota_of(*decision.limiter, decision.outcome);
+  status.window = limit::window(*decision.limiter);
+  status.remaining = std::min<std::uint64_t>(decision.outcome.remaining, status.limit);
+  if (!limit::holds(*decision.limiter)) status.reset_after = decision.outcome.reset_after;
+  return status;
+}
+
+void add_descriptors(ask::Answer& answer, const ExchangeContext& context) {
+  if (!context.report.decided) return;
+  const auto count = context.question->descriptors.size();
+  answer.descriptors.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    answer.descriptors.push_back(status_of(context.admission.decision_for_descriptor(i)));
+}
+
 }  // namespace
 
 ask::Answer answer_of(ExchangeContext& context, QuestionStream::Refusal&& refusal) {
@@ -47,6 +68,7 @@ ask::Answer answer_of(ExchangeContext& context, QuestionStream::Refusal&& refusa
   answer.status = report.status;
   answer.wait = report.wait;
   add_limit(answer, report);
+  add_descriptors(answer, context);
   if (answer.allowed) {
     answer.fields = context.buffers.rate_limit_headers;
     return answer;

@@ -40,9 +40,10 @@ void QuestionExchange::on_tick() noexcept {
   if (!waits_cancellably_) doze();
 }
 
-bool QuestionExchange::is_overdue() const noexcept {
+// Returns true if the question's time will have passed after this wait.
+bool QuestionExchange::is_overdue(base::Duration wait) const noexcept {
   const auto timeout = question().timeout;
-  return timeout > base::Duration{0} && worker_.clock.now() - asked_at_ > timeout;
+  return timeout > base::Duration{0} && worker_.clock.now() - asked_at_ + wait > timeout;
 }
 
 net::Task<ask::Answer> QuestionExchange::decide() {
@@ -62,7 +63,7 @@ ask::Answer QuestionExchange::conclude() {
   const bool gone = stream_.has_asker_gone();
   stream_.forget_asker();
   disarm();
-  if (is_overdue()) {
+  if (is_overdue(question().answer_waits ? report.wait : base::Duration{0})) {
     withdraw(504, "deadline");
     return error_answer(504, kOverdue);
   }

@@ -43,7 +43,7 @@ class QuestionExchange final : private ClientWatch {
   [[nodiscard]] bool has_gone() const noexcept override { return stream_.has_asker_gone(); }
   void on_late() noexcept override;
   void on_tick() noexcept override;
-  [[nodiscard]] bool is_overdue() const noexcept;
+  [[nodiscard]] bool is_overdue(base::Duration wait = {}) const noexcept;
   [[nodiscard]] ask::Answer conclude();
   void settle_by_answer(const ask::SettleRequest& request);
 

@@ -1,9 +1,212 @@
 #include "proxy/ask/rls_service.hpp"
 
+#include "proxy/ask/grpc_reflection.hpp"
+#include "proxy/ask/grpc_reply.hpp"
+
+#include "weir/ask/grpc_framing.hpp"
+#include "weir/ask/grpc_services.hpp"
+#include "weir/ask/rls.hpp"
+#include "weir/http/grpc.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <boost/container/static_vector.hpp>
+
 namespace weir::proxy {
 
+namespace {
+
+// Returns true if weir's rules have decided, and no error kept them from it.
+bool is_decided(const ask::Answer& answer) noexcept {
+  return answer.allowed || answer.limit.has_value();
+}
+
+ask::RlsStatus status_of(const ask::DescriptorStatus& descriptor) noexcept {
+  ask::RlsStatus status{.over_limit = !descriptor.allowed};
+  if (!descriptor.rule.empty())
+    status.limit = {.rule = descriptor.rule,
+                    .units = descriptor.limit,
+                    .period = descriptor.window,
+                    .remaining = descriptor.remaining,
+                    .reset_after = descriptor.reset_after};
+  return status;
+}
+
+// Returns true if clients must see the fields of `a` rather than those of `b`: refusals go first, the one
+// with the longest wait before the others. Otherwise the answer with the smallest remaining share goes first.
+bool speaks_before(const ask::Answer& a, const ask::Answer& b) noexcept {
+  if (a.allowed != b.allowed) return !a.allowed;
+  constexpr auto kNever = std::numeric_limits<std::uint64_t>::max();
+  if (!a.allowed) return a.retry_after_seconds.value_or(kNever) > b.retry_after_seconds.value_or(kNever);
+  const auto share = [](const ask::Answer& answer) {
+    const auto limit = static_cast<double>(answer.limit.value_or(0));
+    return limit > 0 ? static_cast<double>(answer.remaining.value_or(0)) / limit : 1.0;
+  };
+  return share(a) < share(b);
+}
+
+// One call of ShouldRateLimit. Lives in the coroutine that serves it.
+class RlsDecision {
+ public:
+  RlsDecision(AskCall& call, ask::RlsCall&& rls)
+      : call_(call),
+        rls_(std::move(rls)),
+        began_(call.worker.clock.now()),
+        timeout_(http::grpc_timeout(call.buffers.head.fields)) {}
+
+  // Decides about all descriptors. Returns null if weir has decided. Returns the answer that says why it
+  // could not decide; its status is 0 if the asker has disconnected.
+  [[nodiscard]] net::Task<const ask::Answer*> run();
+  // Returns how long the answer must wait, because a rule delays the request.
+  [[nodiscard]] base::Duration wait() const noexcept;
+  // Appends the RateLimitResponse.
+  void append_answer(std::string& out) const;
+
+ private:
+  [[nodiscard]] ask::Question next_question();
+
+  AskCall& call_;
+  ask::RlsCall rls_;
+  base::TimePoint began_;
+  std::optional<base::Duration> timeout_;  // how long the asker waits, from `began_`
+  std::size_t asked_ = 0;                  // number of descriptors in questions so far
+  std::vector<ask::Answer> answers_;
+};
+
+// Returns the question about all descriptors, or about the next one if each is charged by itself.
+ask::Question RlsDecision::next_question() {
+  ask::Question question;
+  question.domain = rls_.domain;
+  question.cost = rls_.hits;
+  question.answer_waits = true;
+  // the views remain valid, because the call's body outlives the decision
+  if (call_.settings.together)
+    question.descriptors = std::move(rls_.descriptors);
+  else
+    question.descriptors.push_back(std::move(rls_.descriptors[asked_]));
+  asked_ += question.descriptors.size();
+  if (timeout_) {
+    const auto left = *timeout_ - (call_.worker.clock.now() - began_);
+    question.timeout = std::max(left, base::Duration{1});
+  }
+  return question;
+}
+
+net::Task<const ask::Answer*> RlsDecision::run() {
+  const auto count = rls_.descriptors.size();
+  answers_.reserve(call_.settings.together ? 1 : count);
+  while (asked_ < count) {
+    auto decision = call_.decide(next_question(), observe::AskApi::Rls);
+    answers_.push_back(co_await decision);
+    if (!is_decided(answers_.back())) co_return &answers_.back();
+  }
+  co_return nullptr;
+}
+
+base::Duration RlsDecision::wait() const noexcept {
+  base::Duration longest{0};
+  for (const auto& answer : answers_) longest = std::max(longest, answer.wait);
+  return longest;
+}
+
+void RlsDecision::append_answer(std::string& out) const {
+  boost::container::static_vector<ask::RlsStatus, ask::kMostDescriptors> statuses;
+  for (const auto& answer : answers_)
+    for (const auto& descriptor : answer.descriptors) statuses.push_back(status_of(descriptor));
+  const auto& speaker = *std::min_element(answers_.begin(), answers_.end(), speaks_before);
+  ask::RlsAnswer answer{.over_limit = !speaker.allowed,
+                        .statuses = {statuses.data(), statuses.size()},
+                        .fields = speaker.fields,
+                        .body = speaker.body};
+  std::string fields;
+  if (!speaker.body.empty()) {
+    fields.append(speaker.fields).append("Content-Type: ").append(speaker.content_type).append("\r\n");
+    answer.fields = fields;
+  }
+  ask::append_rls_answer(out, answer);
+}
+
+net::Task<Ending> limit_rate(AskCall& call, GrpcReply& reply, std::string_view message) {
+  auto rls = ask::read_rls_call(message);
+  if (!rls) {
+    call.worker.counters.ask.questions(observe::AskApi::Rls, observe::AskResult::Error).add();
+    co_return co_await reply.fail(GrpcStatus::InvalidArgument, rls.error().message);
+  }
+  RlsDecision decision(call, std::move(*rls));
+  const auto* undecided = co_await decision.run();
+  if (undecided == nullptr) {
+    if (const auto wait = decision.wait(); wait > base::Duration{0}) {
+      const bool departed = co_await call.wait_for_departure(wait);
+      if (!departed) co_return Ending::Close;
+    }
+    decision.append_answer(reply.begin_message());
+    co_return co_await reply.finish();
+  }
+  if (undecided->status == 0) co_return Ending::Close;
+  if (!undecided->error.empty()) co_return co_await call.error(undecided->status, undecided->error);
+  co_return co_await call.answer(
+      {.status = undecided->status, .body = undecided->body, .fields = undecided->fields});
+}
+
+net::Task<Ending> check_health(AskCall& call, GrpcReply& reply, std::string_view message) {
+  const auto service = ask::health_service(message);
+  if (!service) return reply.fail(GrpcStatus::InvalidArgument, "the message is malformed");
+  const auto& known = ask::proto_files().services();
+  if (!service->empty() && std::find(known.begin(), known.end(), *service) == known.end())
+    return reply.fail(GrpcStatus::NotFound, "weir has no such service");
+  const bool ends = call.worker.draining || call.worker.stopping;
+  ask::append_health(reply.begin_message(), ends ? ask::GrpcHealth::NotServing : ask::GrpcHealth::Serving);
+  return reply.finish();
+}
+
+struct UnaryMethod {
+  std::string_view path;
+  net::Task<Ending> (*serve)(AskCall&, GrpcReply&, std::string_view message);
+};
+
+constexpr UnaryMethod kUnaryMethods[] = {
+    {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", limit_rate},
+    {"/grpc.health.v1.Health/Check", check_health},
+};
+
+constexpr std::string_view kReflection[] = {
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+};
+
+// Reads the message of the call, and serves the call.
+net::Task<Ending> serve_unary(AskCall& call, const UnaryMethod& method) {
+  using State = ask::GrpcMessage::State;
+  const auto fault = co_await call.read_body();
+  if (fault) co_return co_await call.error(fault.status, fault.what);
+  GrpcReply reply(call);
+  const auto message = ask::first_grpc_message(call.body(), AskCall::kMostBody);
+  if (message.state == State::Compressed)
+    co_return co_await reply.fail(GrpcStatus::Unimplemented, kGrpcCompressed, kGrpcEncodings);
+  if (message.state == State::TooLong)
+    co_return co_await reply.fail(GrpcStatus::ResourceExhausted, "the message has more than 1 MiB");
+  if (message.state == State::Partial || message.consumed != call.body().size())
+    co_return co_await reply.fail(GrpcStatus::InvalidArgument,
+                                  "the call must have exactly one whole message");
+  co_return co_await method.serve(call, reply, message.text);
+}
+
+}  // namespace
+
 net::Task<Ending> serve_rls(AskCall& call) {
-  return call.error(501, "this listener serves no method yet");
+  const auto& head = call.buffers.head;
+  if (!http::is_grpc(head.fields)) return call.error(415, "this listener serves only gRPC calls");
+  for (const auto& method : kUnaryMethods)
+    if (method.path == head.path) return serve_unary(call, method);
+  if (std::find(std::begin(kReflection), std::end(kReflection), head.path) != std::end(kReflection))
+    return serve_grpc_reflection(call);
+  return call.error(
+      404,
+      "weir has no such method; it serves ShouldRateLimit of "
+      "envoy.service.ratelimit.v3.RateLimitService, Check of grpc.health.v1.Health, and reflection");
 }
 
 }  // namespace weir::proxy

@@ -208,6 +208,10 @@ void WorkerThread::wake_token_key_waiters() {
   net::asio::post(context_, [this] { worker_.token_key_waiters.notify(); });
 }
 
+void WorkerThread::announce_stop() {
+  net::asio::post(context_, [this] { worker_.stopping = true; });
+}
+
 void WorkerThread::drain() {
   net::asio::post(context_, [this] { begin_drain(); });
 }
