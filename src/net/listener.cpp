@@ -236,6 +236,20 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!ec) ::close(fd);
 }
 
+OwnedDescriptor accept_connection(AcceptorSocket& acceptor, RawEndpoint& peer, ErrorCode& ec) noexcept {
+  auto size = static_cast<socklen_t>(peer.capacity());
+  OwnedDescriptor connection(
+      ::accept4(acceptor.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (connection.get() >= 0) {
+    ec.clear();
+    peer.resize(std::min<std::size_t>(size, peer.capacity()));
+    return connection;
+  }
+  const bool nobody = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO;
+  ec = nobody ? ErrorCode(asio::error::would_block) : ErrorCode(errno, boost::system::system_category());
+  return connection;
+}
+
 base::IpAddress peer_address(const RawEndpoint& peer) noexcept {
   const auto* address = peer.data();
   if (address->sa_family == AF_INET)

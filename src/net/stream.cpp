@@ -7,8 +7,8 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <memory>
 #include <new>
-#include <vector>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -127,19 +127,19 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
-  if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
+  if (!tls.buffer) tls.buffer = std::make_unique_for_overwrite<char[]>(Tls::kBuffer);
   // Keeps the ciphertext that OpenSSL has not consumed yet at the front of the buffer. There may be some,
   // because OpenSSL may have to write before it reads on.
   const auto kept = tls.incoming.size();
-  if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
-  if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
+  if (kept > 0) std::memmove(tls.buffer.get(), tls.incoming.data(), kept);
+  if (kept == Tls::kBuffer) return asio::error::no_buffer_space;
   ErrorCode ec;
-  const auto count = receive(tls.buffer.data() + kept, tls.buffer.size() - kept, ec);
+  const auto count = receive(tls.buffer.get() + kept, Tls::kBuffer - kept, ec);
   if (ec == asio::error::eof) {
     tls.ended = true;
     return {};
   }
-  tls.incoming = {tls.buffer.data(), kept + count};
+  tls.incoming = {tls.buffer.get(), kept + count};
   return ec;
 }
 
@@ -155,20 +155,28 @@ ErrorCode Stream::begin_tls() {
   return {};
 }
 
+// Sends what OpenSSL has written in the handshake. Returns would_block if the socket's buffer is full.
+ErrorCode Stream::send_outgoing() noexcept {
+  auto& outgoing = tls_->outgoing;
+  ErrorCode ec;
+  if (!outgoing.empty()) outgoing.erase(0, send_one(fd_, outgoing, ec));
+  return ec || outgoing.empty() ? ec : ErrorCode(asio::error::would_block);
+}
+
 ErrorCode Stream::try_handshake(bool& wants_room) {
   wants_room = false;
   if (!tls_)
     if (const auto ec = begin_tls()) return ec;
   for (unsigned pieces = 0; pieces < kPiecesOfHandshake; ++pieces) {
     ERR_clear_error();
-    wants_room = false;
     const int result = SSL_do_handshake(tls_->ssl);
-    if (result == 1) return tls_->admit();
-    auto ec = tls_->meaning(result);
-    if (ec != asio::error::would_block) return ec;
-    wants_room = SSL_want_write(tls_->ssl);
+    const auto failure = result == 1 ? ErrorCode() : tls_->meaning(result);
+    auto ec = send_outgoing();  // after a failure, this is OpenSSL's alert
+    if (failure && failure != asio::error::would_block) return failure;
+    wants_room = ec == asio::error::would_block;
     if (wants_room) port_->filled();
-    if (!wants_room) ec = feed();
+    if (!ec && !failure) return tls_->admit();
+    if (!ec) ec = feed();
     if (ec) return ec;
   }
   return asio::error::in_progress;
@@ -366,7 +374,7 @@ bool Stream::had_too_many_records() const noexcept {
 }
 
 void Stream::trim() noexcept {
-  if (tls_ && tls_->incoming.empty()) std::vector<char>().swap(tls_->buffer);
+  if (tls_ && tls_->incoming.empty()) tls_->buffer.reset();
 }
 
 void Stream::cancel() noexcept {
@@ -375,7 +383,7 @@ void Stream::cancel() noexcept {
 
 void Stream::shutdown_send() noexcept {
   if (!is_open()) return;
-  if (tls_ && SSL_is_init_finished(tls_->ssl) && !owes_write()) SSL_shutdown(tls_->ssl);
+  if (tls_ && SSL_is_init_finished(tls_->ssl) && !owes_write()) tls_->write_close_notify();
   ERR_clear_error();
   ::shutdown(fd_, SHUT_WR);
 }

@@ -22,44 +22,61 @@ ErrorCode tls_error(int reason) noexcept {
   return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, reason)), asio::error::get_ssl_category()};
 }
 
+// Returns the number of appended bytes; -1 if memory has run out.
+int append(std::string& outgoing, const char* bytes, int size) noexcept {
+  try {
+    outgoing.append(bytes, static_cast<std::size_t>(size));
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+  return size;
+}
+
 // The data of the BIO object through which OpenSSL reads and writes. The SSL object owns the BIO.
 struct BioView {
   int fd;
   std::string_view* incoming;
+  std::string* outgoing;  // null: bytes are sent at once, with `flags`
+  int flags;
   const bool* ended;
 };
 
-int bio_write(BIO* bio, const char* bytes, int size) {
-  const int fd = static_cast<const BioView*>(BIO_get_data(bio))->fd;
+BioView& view_of(BIO* bio) noexcept {
+  return *static_cast<BioView*>(BIO_get_data(bio));
+}
+
+int bio_write(BIO* bio, const char* bytes, int size) noexcept {
+  const auto& view = view_of(bio);
   BIO_clear_retry_flags(bio);
-  const auto sent = ::send(fd, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  if (view.outgoing != nullptr) return append(*view.outgoing, bytes, size);
+  const auto sent = ::send(view.fd, bytes, static_cast<std::size_t>(size), view.flags);
   if (sent >= 0) return static_cast<int>(sent);
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) BIO_set_retry_write(bio);
   return -1;
 }
 
 int bio_read(BIO* bio, char* out, int size) {
-  const auto* view = static_cast<const BioView*>(BIO_get_data(bio));
+  const auto& view = view_of(bio);
   BIO_clear_retry_flags(bio);
-  if (view->incoming->empty()) {
-    if (*view->ended) return 0;
+  if (view.incoming->empty()) {
+    if (*view.ended) return 0;
     BIO_set_retry_read(bio);
     return -1;
   }
-  const auto count = std::min(static_cast<std::size_t>(size), view->incoming->size());
-  std::memcpy(out, view->incoming->data(), count);
-  view->incoming->remove_prefix(count);
+  const auto count = std::min(static_cast<std::size_t>(size), view.incoming->size());
+  std::memcpy(out, view.incoming->data(), count);
+  view.incoming->remove_prefix(count);
   return static_cast<int>(count);
 }
 
 long bio_control(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
-  if (command == BIO_CTRL_EOF) return *static_cast<const BioView*>(BIO_get_data(bio))->ended ? 1 : 0;
+  if (command == BIO_CTRL_EOF) return *view_of(bio).ended ? 1 : 0;
   return 0;
 }
 
 int bio_destroy(BIO* bio) {
-  delete static_cast<BioView*>(BIO_get_data(bio));
+  delete &view_of(bio);
   return 1;
 }
 
@@ -78,7 +95,7 @@ BIO_METHOD* bio_method() {
 }  // namespace
 
 Stream::Tls::Tls(SSL_CTX* context, int socket) {
-  auto view = std::make_unique<BioView>(BioView{socket, &incoming, &ended});
+  auto view = std::make_unique<BioView>(BioView{socket, &incoming, &outgoing, MSG_NOSIGNAL, &ended});
   BIO* bio = BIO_new(bio_method());
   if (bio != nullptr) ssl = SSL_new(context);
   if (ssl == nullptr) {
@@ -108,7 +125,14 @@ Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, sock
 }
 
 void Stream::Tls::let_go() noexcept {
-  static_cast<BioView*>(BIO_get_data(SSL_get_wbio(ssl)))->fd = -1;
+  view_of(SSL_get_wbio(ssl)).fd = -1;
+}
+
+void Stream::Tls::write_close_notify() noexcept {
+  auto& view = view_of(SSL_get_wbio(ssl));
+  view.flags |= MSG_MORE;
+  SSL_shutdown(ssl);
+  view.flags &= ~MSG_MORE;
 }
 
 void Stream::Tls::forget_errors() noexcept {
@@ -177,6 +201,8 @@ bool Stream::Tls::was_challenge() const noexcept {
 }
 
 ErrorCode Stream::Tls::admit() noexcept {
+  view_of(SSL_get_wbio(ssl)).outgoing = nullptr;
+  std::string().swap(outgoing);
   if (was_challenge()) return asio::error::eof;
   if (lacks_certificate()) return tls_error(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE);
   if (outlived_certificate()) return tls_error(SSL_R_CERTIFICATE_VERIFY_FAILED);

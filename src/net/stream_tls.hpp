@@ -4,21 +4,25 @@
 #include "weir/net/idle_records.hpp"
 #include "weir/net/stream.hpp"
 
+#include <memory>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include <openssl/ssl.h>
 
 namespace weir::net {
 
 // The TLS state of a Stream, which calls OpenSSL directly. One read of the socket fills `incoming`, from
-// which OpenSSL takes ciphertext. OpenSSL writes ciphertext straight to the socket. Compared with
-// asio::ssl::stream, this saves one copy and a pair of memory BIOs.
+// which OpenSSL takes ciphertext. OpenSSL writes ciphertext straight to the socket, except during the
+// handshake. Compared with asio::ssl::stream, this saves one copy and a pair of memory BIOs.
 struct Stream::Tls {
   SSL* ssl = nullptr;
-  std::vector<char> buffer;   // received ciphertext; trim() frees the buffer
-  std::string_view incoming;  // the part of `buffer` that OpenSSL has not consumed yet
+  std::unique_ptr<char[]> buffer;  // received ciphertext, up to kBuffer octets; trim() frees the buffer
+  std::string_view incoming;       // the part of `buffer` that OpenSSL has not consumed yet
   bool ended = false;
+  // What OpenSSL has written in the handshake and the stream has not sent yet. OpenSSL writes each
+  // session ticket separately, and two writes would be two packets.
+  std::string outgoing;
   IdleRecords idle;
 
   static constexpr std::size_t kBuffer = 16 << 10;
@@ -46,10 +50,13 @@ struct Stream::Tls {
   // Returns the error code for the result of an SSL_… function: would_block (OpenSSL needs more input, or the
   // socket's buffer is full), eof, or another error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
-  // Must be called after the handshake. Checks whether a resumed session still satisfies the settings, and
-  // starts to count records without data (IdleRecords). Returns eof if a certificate authority made the
-  // handshake to check a challenge, because that connection has served its purpose.
+  // Must be called once after the handshake. OpenSSL then writes straight to the socket. Checks whether a
+  // resumed session still satisfies the settings, and starts to count records without data (IdleRecords).
+  // Returns eof if a certificate authority made the handshake to check a challenge, because that connection
+  // has served its purpose.
   [[nodiscard]] ErrorCode admit() noexcept;
+  // Writes close_notify. Must be followed by the socket's FIN, which sends both in one packet.
+  void write_close_notify() noexcept;
   // Detaches OpenSSL from the socket. Must be called before the socket is closed, because another connection
   // may soon get the same descriptor number.
   void let_go() noexcept;

@@ -6,6 +6,7 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/base/result.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/owned_descriptor.hpp"
 
 #include <string>
 #include <vector>
@@ -20,6 +21,12 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 // Closes an acceptor and removes its socket from epoll. close(2) alone does not remove the socket while
 // another process has a copy of the descriptor.
 void close_acceptor(AcceptorSocket& acceptor) noexcept;
+
+// Accepts the next waiting connection, and stores its address in `peer`. The connection's descriptor is
+// non-blocking and is not inherited by child processes. Returns an error instead of waiting; would_block: no
+// connection waits, or the client of the next one has already left.
+[[nodiscard]] OwnedDescriptor accept_connection(AcceptorSocket& acceptor, RawEndpoint& peer,
+                                                ErrorCode& ec) noexcept;
 
 // A listening file descriptor. Belongs to the main thread until into_acceptor() makes the acceptor of a
 // worker. The destructor closes the descriptor and removes the file of a unix socket. After into_acceptor(),

@@ -169,6 +169,7 @@ class Stream final : public DuplexStream {
   [[nodiscard]] std::size_t receive(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] ErrorCode feed();
   [[nodiscard]] ErrorCode begin_tls();
+  [[nodiscard]] ErrorCode send_outgoing() noexcept;
 
   int fd_;
   std::size_t owed_ = 0;  // octets of the current text that were not sent

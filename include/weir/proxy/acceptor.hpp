@@ -77,7 +77,7 @@ class Acceptor {
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
   void complain_of_client(const std::string& what);
-  void admit(net::Socket socket, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot);
+  void admit(net::OwnedDescriptor connection, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot);
   void begin(std::unique_ptr<Session> session);
   void note_end(const std::exception_ptr& failure);
 

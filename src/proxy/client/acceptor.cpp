@@ -116,15 +116,17 @@ net::Task<net::ErrorCode> Acceptor::accept_one() {
     co_await make_room();
     co_return ec;
   }
-  net::Socket socket(worker_.executor);
+  co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
+  if (ec == net::asio::error::operation_aborted) ec.clear();
+  if (ec || closed_ || held_) co_return ec;
   net::RawEndpoint peer;
-  co_await acceptor_.async_accept(socket, peer, net::use_task(ec));
+  auto connection = net::accept_connection(acceptor_, peer, ec);
   ConnectionsPerIp::Slot slot;
-  if (!ec && !closed_ &&
-      // if this returns false, the destructor of `socket` closes the connection
+  if (!ec &&
+      // if this returns false, the destructor of `connection` closes the connection
       count_connection(worker_, net::peer_address(peer), slot))
-    admit(std::move(socket), peer, std::move(slot));
-  if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
+    admit(std::move(connection), peer, std::move(slot));
+  if (ec == net::asio::error::would_block) ec.clear();  // another process has accepted the connection
   co_return ec;
 }
 
@@ -188,9 +190,9 @@ void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std:
   begin(std::move(session));
 }
 
-void Acceptor::admit(net::Socket socket, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot) {
-  net::ErrorCode ignored;
-  const int fd = socket.release(ignored);
+void Acceptor::admit(net::OwnedDescriptor connection, const net::RawEndpoint& peer,
+                     ConnectionsPerIp::Slot slot) {
+  const int fd = connection.release();
   const auto& tls = settings_.tls;
   auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
   auto session =
