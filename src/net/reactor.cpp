@@ -82,13 +82,19 @@ void Reactor::watch() {
   });
 }
 
-// Handles the events that have arrived. If there were many, calls epoll_wait again, because under load new
-// events arrive while the old ones are handled. That costs one system call, where another turn of Asio's loop
+// Handles the events that have arrived. First tells all ports, so that no resumed coroutine finds a port that
+// knows less than another. If there were many events, calls epoll_wait again, because under load new events
+// arrive while the old ones are handled. That costs one system call, where another turn of Asio's loop
 // costs three. The number of calls is bounded, because Asio's timers wait until turn() returns.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
     fetched_ = ::epoll_wait(epoll_.native_handle(), events_.data(), room, 0);
+    ++looks_;
+    for (int i = 0; i < fetched_; ++i) {
+      const auto& event = events_[static_cast<std::size_t>(i)];
+      static_cast<Port*>(event.data.ptr)->note(event.events);
+    }
     for (dispatched_ = 0; dispatched_ < fetched_; ++dispatched_)
       dispatch(events_[static_cast<std::size_t>(dispatched_)]);
     if (fetched_ < kManyEvents) return;
@@ -100,7 +106,6 @@ void Reactor::turn() {
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;
-  port->note(event.events);
   if (const auto frame = Port::release(port->readable_, port->reader_)) frame.resume();
   if (event.data.ptr == nullptr) return;
   if (const auto frame = Port::release(port->writable_, port->writer_)) frame.resume();

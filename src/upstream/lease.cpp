@@ -73,7 +73,7 @@ void Lease::release() noexcept {
   if (!reused_ && opened != nullptr && opened->is_tls()) pool_->sessions_[server_] = opened->session();
   if (keep_ && stream_ && connected() && idle.size() < pool_->settings().max_idle &&
       (!moved() || leads_to(*stream_, *member().location().addresses)))
-    idle.push_back({std::move(stream_), pool_->now_});
+    idle.push_back({std::move(stream_), pool_->now_, pool_->reactor_.looks()});
   stream_.reset();
   http2_.reset();
   pool_ = nullptr;

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <random>
@@ -37,12 +38,11 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
 }
 
 // Returns true if the peer of an idle connection closed it or sent unexpected bytes, which the next request
-// would read as its answer. `once`: true if weir cannot send the request again. In that case the function
-// also checks the socket with a system call, because the event loop has reported only what happened before
-// its current turn.
-bool went_stale(const net::Stream& stream, bool once) noexcept {
+// would read as its answer. `check`: if the event loop has not reported either, the function checks the
+// socket with a system call.
+bool went_stale(const net::Stream& stream, bool check) noexcept {
   if (!stream.is_quiet()) return true;
-  if (!once) return false;
+  if (!check) return false;
   char byte = 0;
   const auto got = ::recv(stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
@@ -53,6 +53,7 @@ bool went_stale(const net::Stream& stream, bool once) noexcept {
 Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group)
     : Watched(watchdog),
       executor_(executor),
+      reactor_(net::Reactor::of(executor)),
       watchdog_(watchdog),
       server_group_(server_group),
       balancer_(server_group.settings().balance, identities(server_group)),
@@ -173,6 +174,26 @@ void Pool::reserve_idle(std::size_t server) {
   if (idle.capacity() < most) idle.reserve(2 * most);
 }
 
+// Returns the idle connection that was used last, among those that became idle before the loop last asked the
+// kernel. The loop has reported what happened to these until then. Without one, returns the connection that
+// was used last. Checks the socket if the loop has not asked since, or if weir cannot send the request again
+// (`once`).
+std::unique_ptr<net::Stream> Pool::take_idle(std::size_t server, bool once) noexcept {
+  auto& idle = idle_[server];
+  const auto looks = reactor_.looks();
+  while (!idle.empty()) {
+    auto end = idle.end();
+    if (idle.back().looks == looks)
+      end = std::partition_point(idle.begin(), end, [&](const Idle& one) { return one.looks < looks; });
+    const bool known = end != idle.begin();
+    const auto chosen = std::prev(known ? end : idle.end());
+    auto stream = std::move(chosen->stream);
+    idle.erase(chosen);
+    if (!went_stale(*stream, once || !known)) return stream;
+  }
+  return nullptr;
+}
+
 Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
   reserve_idle(server);
   ++loads_[server].in_flight;
@@ -189,14 +210,8 @@ Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
       return lease;
     }
   }
-  auto& idle = idle_[server];
-  while (!wanted.fresh && !idle.empty() && !lease.stream_) {
-    auto stream = std::move(idle.back().stream);
-    idle.pop_back();
-    if (went_stale(*stream, wanted.once)) continue;
-    lease.stream_ = std::move(stream);
-    lease.reused_ = true;
-  }
+  if (!wanted.fresh) lease.stream_ = take_idle(server, wanted.once);
+  lease.reused_ = lease.stream_ != nullptr;
   return lease;
 }
 

@@ -64,6 +64,10 @@ class Reactor final : public asio::execution_context::service {
   // must not run afterwards, because pending operations of Asio may use buffers of the destroyed frames.
   void end_tasks() noexcept;
 
+  // Returns how often the reactor has asked the kernel for events. While a coroutine runs, its port and all
+  // others know what had happened before the last time.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
+
   // Resumes a coroutine later, from the event loop.
   void resume_soon(Suspended& waiter) noexcept;
 
@@ -93,6 +97,7 @@ class Reactor final : public asio::execution_context::service {
   detail::AutoList<Suspended> ready_;
   detail::AutoList<RootHook> roots_;
   std::array<epoll_event, 256> events_{};
+  std::uint64_t looks_ = 0;
   int dispatched_ = 0;  // index of the next entry of events_ to handle
   int fetched_ = 0;
 };

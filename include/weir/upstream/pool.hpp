@@ -155,7 +155,9 @@ class Pool final : private net::Watched {
   // * An ejected server whose ejection time has passed comes first, if the request may try it
   //   (Member::due()). With `health`, only probes try ejected servers.
   // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops an
-  //   idle connection that the server has closed or written to, as far as the event loop has reported.
+  //   idle connection that the server has closed or written to, as far as the event loop has reported. The
+  //   loop has reported nothing about a connection that became idle since the loop last asked the kernel, so
+  //   the pool checks the socket of such a connection itself.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   // Returns the number of idle HTTP/1.1 connections.
@@ -174,6 +176,7 @@ class Pool final : private net::Watched {
   struct Idle {
     std::unique_ptr<net::Stream> stream;
     std::uint64_t since;  // the watchdog tick at which the connection became idle
+    std::uint64_t looks;  // Reactor::looks() when the connection became idle
   };
 
   void on_late() noexcept override {}
@@ -187,10 +190,12 @@ class Pool final : private net::Watched {
                                                       const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
   void reserve_idle(std::size_t server);
+  [[nodiscard]] std::unique_ptr<net::Stream> take_idle(std::size_t server, bool once) noexcept;
   [[nodiscard]] Lease lend(std::size_t server, const LeaseRequest& wanted);
   void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
+  net::Reactor& reactor_;
   net::Watchdog& watchdog_;
   ServerGroup& server_group_;
   Balancer balancer_;

@@ -112,11 +112,15 @@ TEST_F(PoolTest, LeaseThatWasMovedReleasesItsServerOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// On a closed connection, weir would lose a request that it cannot send again (`once`). So for `once`, the
-// pool must notice the close even if the event loop has not reported it yet.
+// The next request would read unexpected bytes as its answer. The pool must notice them, and a close, even if
+// the event loop has not asked the kernel since the connection became idle.
 TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
-  for (const auto& [speaks, once, loop_runs] :
-       {std::tuple{false, true, false}, {true, true, false}, {false, false, true}, {true, false, true}}) {
+  for (const auto& [speaks, once, loop_runs] : {std::tuple{false, true, false},
+                                                {true, true, false},
+                                                {false, false, false},
+                                                {true, false, false},
+                                                {false, false, true},
+                                                {true, false, true}}) {
     auto& p = open(1);
     net::ErrorCode ec;
     {
@@ -142,19 +146,39 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   }
 }
 
-// If the connection turns out to be closed, the proxy sends a retryable request again. So a system call that
-// checks the socket first would gain little.
-TEST_F(PoolTest, DoesNotCheckAnIdleSocketForARetryableRequest) {
-  auto& p = open(1);
-  {
-    auto lease = p.lease({});
-    ASSERT_FALSE(connected(lease));
-    lease.keep();
+// The loop has asked the kernel since the connection became idle. If the server closes the connection
+// afterwards, the proxy sends such a request again. A system call to check the socket would gain little.
+TEST_F(PoolTest, DoesNotCheckAnIdleSocketThatTheLoopWatchedForARetryableRequest) {
+  for (const bool once : {false, true}) {
+    auto& p = open(1);
+    {
+      auto lease = p.lease({});
+      ASSERT_FALSE(connected(lease));
+      lease.keep();
+    }
+    auto theirs = accept(0);
+    auto other = p.lease({.fresh = true});
+    ASSERT_FALSE(connected(other)) << "the loop must ask the kernel to connect";
+    net::ErrorCode ec;
+    theirs.close(ec);
+    EXPECT_EQ(p.lease({.once = once}).reused(), !once);
   }
-  auto theirs = accept(0);
-  net::ErrorCode ec;
-  theirs.close(ec);
-  EXPECT_TRUE(p.lease({.once = false}).reused());
+}
+
+TEST_F(PoolTest, PrefersAnIdleConnectionThatTheLoopHasWatched) {
+  auto& p = open(1);
+  auto watched = p.lease({});
+  auto unwatched = p.lease({.fresh = true});
+  ASSERT_FALSE(connected(watched));
+  const auto* const stream = &watched.stream();
+  watched.keep();
+  watched = Lease();
+  ASSERT_FALSE(connected(unwatched));
+  unwatched.keep();
+  unwatched = Lease();
+  auto first = p.lease({});
+  EXPECT_EQ(&first.stream(), stream);
+  EXPECT_TRUE(p.lease({}).reused()) << "the other one serves if it must";
 }
 
 TEST_F(PoolTest, ReturnsTheErrorOfARefusedConnect) {
