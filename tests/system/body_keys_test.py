@@ -80,7 +80,7 @@ class Accounts(PairTestCase):
             for response in self.same(pair, [Ask("/login?user=r3", "POST", body=body)]):
                 self.assert_own_refusal(response, 400, sentence)
 
-    def test_body_that_arrives_after_its_head_is_read_although_the_query_has_the_key(self):
+    def test_weir_waits_for_a_late_body_that_may_contradict_the_key_in_the_query(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=rule("either", "1/day", key='["query:user|json:/email"]'))))
         small = b'{"x":1}'
         bodies = [(b"Transfer-Encoding: chunked", chunked(small), 200), (b"Content-Length: 7", small, 200),

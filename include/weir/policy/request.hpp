@@ -41,8 +41,8 @@ struct Request {
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
-  // True: a server may read the path that `route` forwards as one outside the path prefix that the route
-  // names (PathRewrite::leaves_target).
+  // True: `route` rewrites the path, and the new path may lead outside the prefix that the route names, at
+  // least as some servers read it (PathRewrite::leaves_target).
   bool leaves_target = false;
   bool secure = false;          // true: the client uses TLS to weir
   std::string_view listener{};  // name of the listener; empty: the listener has no name

@@ -197,7 +197,7 @@ struct Rule {
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
   // Paces bodies to this rate, such as "1MiB/s"; empty: the rule limits requests. If set, `limiter` is a
-  // leaky bucket of octets, the rule refuses nothing, and no bill has a charge of it.
+  // leaky bucket of octets. The rule then refuses no request and adds no charge to a bill.
   std::string bandwidth{};
   // For a rule with `bandwidth`: how far the charges of one key may run ahead of the rate. Octets beyond that
   // wait, and are charged later.

@@ -24,7 +24,8 @@ class IdleEvictor final : public net::Watched {
   explicit IdleEvictor(net::Watchdog& watchdog) : Watched(watchdog) {}
 
   enum class Rank : std::uint8_t { Quiet, Idle, Begun };
-  // Asks for `count` connections to close at the next tick. `most`: the last rank that may close.
+  // Asks for `count` connections to close at the next tick. `most`: connections of the ranks after
+  // this one may not close.
   void want(std::size_t count, Rank most) noexcept {
     wanted_ = std::max(wanted_, count);
     most_ = std::max(most_, most);
@@ -50,8 +51,8 @@ class IdleEvictor final : public net::Watched {
   std::size_t wanted_ = 0;   // connections to close at the next tick
   std::size_t asked_ = 0;    // connections to close at this tick
   std::size_t left_ = 0;     // how many of `asked_` are still to be closed
-  Rank most_ = Rank::Quiet;  // the last rank that may be closed at the next tick
-  Rank last_ = Rank::Quiet;  // the last rank that may be closed at this tick
+  Rank most_ = Rank::Quiet;  // the highest value that `last_` may get at the next tick
+  Rank last_ = Rank::Quiet;  // connections of this rank and of the ranks before it may close at this tick
 };
 
 }  // namespace weir::proxy

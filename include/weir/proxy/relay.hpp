@@ -56,9 +56,9 @@ class BodySource {
   // Takes and discards all available bytes. Returns NeedBytes if the body continues.
   [[nodiscard]] Status drop();
 
-  // Makes take() return these bytes again: first `taken`, then `last`, which was the last piece that take()
-  // returned. `taken` must stay valid until take() has returned it. Replaces what an earlier put_back()
-  // stored.
+  // Makes take() return bytes a second time: first `taken`, then `last`. `taken`: bytes that the caller took
+  // earlier and now keeps in its own memory, where they must stay until take() has returned them again.
+  // `last`: the piece that take() returned last. Replaces the bytes of an earlier put_back().
   void put_back(std::string_view taken, std::string_view last = {}) noexcept {
     again_ = taken.empty() ? last : taken;
     last_again_ = taken.empty() ? std::string_view{} : last;

@@ -50,8 +50,8 @@ class ClientFiles {
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // Watches the files of these settings from now on. If settings were watched before, the stamps of their
-  // files are kept.
+  // From now on, watches the files of `uses` instead of the files of the call before. A Use that was watched
+  // before keeps its state, so that look() still reads a file that changed in between.
   void watch(std::vector<Use> uses);
   // Reads the files that have changed. Returns a line of text for each part of weir (an upstream, the
   // webhooks or Redis) that now uses changed files. If a file is faulty, its old content stays in use. The

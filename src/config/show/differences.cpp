@@ -80,8 +80,8 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
   }
 }
 
-// For each parent line, reports the first of its lines whose position changed. Ignores lines that only one
-// text has.
+// Compares the order of the routes, and the order of each rule's overrides. Ignores routes and overrides that
+// only one description has. Reports the first difference in each of these lists.
 void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);

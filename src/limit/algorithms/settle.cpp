@@ -117,9 +117,9 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// Returns the outcome of a step of cost 0, which changes nothing. But cost 0 fits even if no unit is left,
-// unless the key is in debt (charged beyond its limit). So if cost 1 does not fit, returns the refusal of
-// cost 1.
+// Returns what the limiter would answer now, without a charge. Asks for one unit first, because zero units
+// fit even if none is left (unless the key is in debt). If one unit fits, returns the outcome of cost 0,
+// whose `remaining` is the present one. Else returns the refusal of cost 1.
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

@@ -60,7 +60,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
-// Returns the numbers of the penalty's line, which follows the line of the charge. REQUIRES: charge.penalty.
+// Returns the script's line for the charge's penalty, as numbers. The script expects it directly after the
+// line of the charge itself. REQUIRES: charge.penalty.
 [[nodiscard]] ChargeNumbers penalty_numbers_of(const limit::Charge& charge) noexcept;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
@@ -70,9 +71,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Changes the outcome of the charge's limiter by the script's answer to the penalty's line. Returns false if
-// the answer contradicts the outcome, or if no penalty has these numbers. Does not need the penalty itself,
-// because the rule may be gone when a late reply comes.
+// Adds to `outcome` what the script answered about the penalty. `outcome` is the result of the charge itself,
+// without the penalty. Returns false if the answer contradicts `outcome`, or has numbers that no penalty can
+// have. Needs no limit::Penalty, because the rule may be gone when a late reply comes.
 [[nodiscard]] bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& outcome) noexcept;
 
 // Returns true for a bucket of a rule with `lease`. Each of its charges takes time slots

@@ -15,7 +15,7 @@ std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
 
-TEST(EscapeWarnings, AreOmittedForInventedKeysIfAnotherRuleLimitsEachAddress) {
+TEST(EscapeWarnings, NoWarningOfInventedApiKeysIfAnotherRuleLimitsEachAddress) {
   const auto warned = Contains(HasSubstr("rule \"x\" counts clients by API key"));
   const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
   EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));

@@ -52,7 +52,7 @@ TEST_F(Decide, ReportsTheRuleWithTheSmallestRemainingShare) {
   EXPECT_EQ(d.outcome.remaining, 60U);
 }
 
-TEST_F(Decide, ComparesRemainingSharesExactly) {
+TEST_F(Decide, ReportsTheRuleWithTheSmallestRemainingShareWithoutRounding) {
   add(local_, thousand_, admitted(334));  // slightly more than a third
   add(local_, third_, admitted(1));
   EXPECT_EQ(decision().rule, &third_);

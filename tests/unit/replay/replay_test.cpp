@@ -296,7 +296,7 @@ TEST_F(ReplayTest, LimitsAreFullAgainAfterALoggedRestart) {
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, RuleWhoseKeyIsNotLoggedUsesItsLoggedDecisionOrIsLeftOut) {
+TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedByItsLoggedDigestAndLeftOutIfTheLogHasNone) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -319,7 +319,7 @@ TEST_F(ReplayTest, RuleWhoseKeyIsNotLoggedUsesItsLoggedDecisionOrIsLeftOut) {
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, RuleWithAHiddenParameterUsesItsLoggedDecisionOrIsLeftOut) {
+TEST_F(ReplayTest, RuleKeyedByAHiddenParameterIsReplayedByItsLoggedKeyAndLeftOutIfTheLogHasNoSuchRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};

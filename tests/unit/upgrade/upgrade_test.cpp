@@ -248,7 +248,7 @@ TEST(ConnectionHandoff, PassesAConnectionWithoutAdditionalData) {
   EXPECT_EQ(arrived.front().unread, "");
 }
 
-TEST(ConnectionHandoff, ReportsARelayedPlainConnection) {
+TEST(ConnectionHandoff, RelayedConnectionWithoutTlsArrivesAsRelayedAndNotSecure) {
   const auto arrived = passed({.ends = {}, .certificate_subject = "", .relayed = true}, "");
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_TRUE(arrived.front().connection_info.relayed);

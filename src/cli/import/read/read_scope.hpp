@@ -31,7 +31,8 @@ class ScopeReader {
  public:
   ScopeReader(Scope& scope, ImportState& state) : scope_(scope), state_(state) {}
 
-  // Reads the directive if it is such a setting. Otherwise returns false.
+  // Reads one directive of the block. Returns false, and changes nothing, if this class does not read
+  // directives of that name.
   bool read(const Directive& directive);
 
  private:

@@ -187,7 +187,7 @@ TEST_F(AdmissionControllerTest, DepartureReturnedByTheShaperIsNotReturnedASecond
 
 // The limiter takes back only the latest departure that it has promised. This test abandons `first` before
 // `second`. So the departure of `first` stays in the queue until the departure of `second` is returned.
-TEST_F(AdmissionControllerTest, EarlierDepartureReturnsToTheLimiterOnceTheLaterOneHasReturned) {
+TEST_F(AdmissionControllerTest, LimiterTakesAnAbandonedDepartureBackOnceNoLaterDepartureIsPromised) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;

@@ -177,7 +177,7 @@ TEST(Settlements, ChargesAGrpcCallByTheGrpcStatusThatCorrespondsToAnHttpError) {
   EXPECT_TRUE(denied.settled(Settled::Refunded));
 }
 
-TEST(Settlements, ChargesAGrpcCallThatWeirRefusesByTheStatusOfTheRefusal) {
+TEST(Settlements, GrpcStatusOfWeirsOwnRefusalDecidesWhetherTheCallIsCharged) {
   ReservedCall one({by_call({http::kGrpcResourceExhausted})});
   EXPECT_FALSE(one.settlements.answered(429, nullptr, one.charged_at));
   EXPECT_TRUE(one.settled(Settled::Charged));

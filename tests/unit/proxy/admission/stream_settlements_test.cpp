@@ -336,7 +336,7 @@ TEST(StreamSettlements, ShadowRuleNeitherChargesNorCutsAStreamBeforeItsEnd) {
   EXPECT_EQ(one.spent(), kReserved);
 }
 
-TEST(StreamSettlements, StreamForWhichThereIsNoMemoryIsChargedItsReserve) {
+TEST(StreamSettlements, StreamIsChargedItsReserveIfMemoryIsTooShortToReadItsCost) {
   Reserved one({by_body(), by_body()});
   one.body_memory.set_most(100);
   one.head.fields.push_back({"Content-Type", "text/event-stream"});
@@ -371,7 +371,7 @@ TEST(StreamSettlements, MemoryOfAStreamCountsUntilTheStreamIsSettled) {
   EXPECT_EQ(taken_by({by_body(), by_body()}), 2 * taken);
 }
 
-TEST(StreamSettlements, EstimatedStreamForWhichThereIsNoMemoryIsChargedItsEstimate) {
+TEST(StreamSettlements, StreamIsChargedByItsNumberOfEventsIfMemoryIsTooShortToReadThem) {
   Streamed one({by_stream(true)});
   one.body_memory.set_most(100);
   EXPECT_EQ(one.relay(many_events(3)), many_events(3).size());

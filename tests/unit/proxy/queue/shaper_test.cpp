@@ -228,8 +228,8 @@ TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// The first request leaves in the same turn of the event loop in which its departure is due. Both requests
-// must end exactly once.
+// The first request gives up (Ticket::leave()) in the same turn of the event loop in which its departure is
+// due. Each of the two requests must end exactly once.
 TEST_F(ShaperTest, RequestLeavingWhenItsDepartureIsDueEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);

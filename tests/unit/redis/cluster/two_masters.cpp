@@ -96,8 +96,8 @@ void TwoMasters::give_up_move(Slot slot) {
 void TwoMasters::give(Slot slot) {
   empty();
   const auto taker = nodes_[1]->ask({"CLUSTER", "MYID"}).text;
-  // Tells the new owner of the change first, because afterwards the other node redirects clients to the new
-  // owner.
+  // The new owner of the slot must know first: as soon as the old owner knows, it redirects clients to the
+  // new owner.
   for (const std::size_t node : {1, 0})
     command(*nodes_[node], {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", taker});
 }

@@ -156,7 +156,7 @@ TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAList) {
 
 // Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
 // further settlement must not add an entry of cost 0, because that entry would expire later.
-TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatRedisLost) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatASettlementCreatesAgain) {
   const auto first = now_;
   now_ += 3 * kPause;
   for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);

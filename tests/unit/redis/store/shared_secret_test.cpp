@@ -102,7 +102,7 @@ TEST(SharedSecret, SecretThatAnotherInstanceRestoredFirstIsAdopted) {
   EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("contains another secret than before"));
 }
 
-TEST(SharedSecret, InvalidTextInItsKeyIsReportedAndNotUsed) {
+TEST(SharedSecret, InvalidValueInRedisIsReportedAndNotUsed) {
   const Server server;
   server.ask({"SET", "edge:secret", "hunter2"});
   Weir weir(server, kOffered);
