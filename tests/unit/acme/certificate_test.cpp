@@ -25,14 +25,14 @@ constexpr const char* kRfc9773 =
     "+FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK\n"
     "-----END CERTIFICATE-----\n";
 
-TEST(CertificateInfo, HasTheRenewalIdOfTheExampleInRfc9773) {
+TEST(CertificateInfo, ComputesTheRenewalIdThatRfc9773GivesForItsExample) {
   const auto info = read_certificate(kRfc9773);
   ASSERT_TRUE(info);
   EXPECT_EQ(info->ari_id, "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
   EXPECT_FALSE(info->is_placeholder);
 }
 
-TEST(Placeholder, HasTheNamesAndIsRecognisedAsAPlaceholder) {
+TEST(Placeholder, CertificateHasTheNamesAndIsRecognisedAsAPlaceholder) {
   const auto pem = make_placeholder({"b.example", "a.example"});
   ASSERT_TRUE(pem);
   const auto info = read_certificate(*pem);
@@ -64,7 +64,7 @@ TEST(SigningRequest, ListsAllNamesAndIsSignedWithTheKey) {
   X509_REQ_free(request);
 }
 
-TEST(ChallengeCertificate, HasTheNameAndTheDigestOfTheKeyAuthorizationInACriticalExtension) {
+TEST(ChallengeCertificate, CertificateHasTheNameAndACriticalExtensionWithTheDigestOfTheProof) {
   const auto pem = make_challenge_certificate("a.example", "token.thumb");
   ASSERT_TRUE(pem);
   EXPECT_THAT(read_certificate(*pem)->names, ElementsAre("a.example"));
@@ -87,7 +87,7 @@ TEST(ChallengeCertificate, HasTheNameAndTheDigestOfTheKeyAuthorizationInACritica
   EXPECT_FALSE(net::make_challenge_context("no certificate"));
 }
 
-TEST(FaultInChain, ReportsCertificatesOfAnotherKeyOrForOtherNames) {
+TEST(FaultInChain, RejectsAnAuthoritysCertificateForAnotherKeyOrForOtherNames) {
   const auto pem = make_placeholder({"a.example"});
   ASSERT_TRUE(pem);
   const auto own = key_of_pem(*pem), other = make_key();

@@ -51,7 +51,7 @@ TEST_F(FolderTest, FolderInWhichOthersMayWriteIsAnError) {
   EXPECT_TRUE(folder_->make());
 }
 
-TEST_F(FolderTest, SecondLockIsRefusedUntilTheFirstIsReleased) {
+TEST_F(FolderTest, OnlyOneProcessHoldsTheLockOfTheFolder) {
   {
     const auto first = folder_->lock();
     ASSERT_TRUE(first && *first);
@@ -63,7 +63,7 @@ TEST_F(FolderTest, SecondLockIsRefusedUntilTheFirstIsReleased) {
   EXPECT_TRUE(third && *third);
 }
 
-TEST_F(FolderTest, TakingTheLockRemovesDraftsOlderThanAnHour) {
+TEST_F(FolderTest, LockingTheFolderRemovesDraftFilesOlderThanAnHour) {
   const auto old = path_ + "/draft.old", young = path_ + "/draft.young";
   std::ofstream(old) << "a key\n";
   std::ofstream(young) << "a key\n";
@@ -98,7 +98,7 @@ TEST_F(FolderTest, UnreadableAccountKeyIsAnErrorAndIsNotReplaced) {
   EXPECT_TRUE(std::filesystem::is_symlink(file));
 }
 
-TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificate) {
+TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificateOfTheAuthority) {
   const auto file = certificate_file(path_, kNames);
   ASSERT_TRUE(folder_->keep_placeholder(kNames));
   EXPECT_TRUE(read_certificate(*net::read_file(file))->is_placeholder);
@@ -128,7 +128,7 @@ TEST_F(FolderTest, PlaceholderReplacesAFileThatNoListenerCanUse) {
   }
 }
 
-TEST_F(FolderTest, RetryTimesOfDifferentNamesOrAuthoritiesAreSeparate) {
+TEST_F(FolderTest, EachListOfNamesAndEachAuthorityHasItsOwnRetryTime) {
   EXPECT_FALSE(folder_->retry(kNames, kDirectory));
   const SysTime next{std::chrono::seconds(1'800'000'000)};
   ASSERT_TRUE(folder_->keep_retry(kNames, kDirectory, {3, next}));
@@ -157,7 +157,7 @@ TEST_F(FolderTest, RetryTimeOfAVeryLongNameCanBeStored) {
   EXPECT_TRUE(folder_->retry({name}, kDirectory));
 }
 
-TEST_F(FolderTest, PublishedChallengesAreListedUntilTheyAreWithdrawn) {
+TEST_F(FolderTest, PendingChallengesAreListedUntilTheyAreWithdrawn) {
   const PendingChallenge one{"t-1", ChallengeKind::Http01, "a.example", "t-1.thumb"},
       two{"t-2", ChallengeKind::TlsAlpn01, "b.example", "t-2.thumb"};
   ASSERT_TRUE(folder_->publish(two));

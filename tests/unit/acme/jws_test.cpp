@@ -39,7 +39,7 @@ bool verifies(const Key& key, const std::string& input, const std::string& signa
   return good;
 }
 
-TEST(Base64Url, UsesTheUrlSafeAlphabetWithoutPadding) {
+TEST(Base64Url, EncodesWithTheUrlSafeAlphabetAndWithoutPadding) {
   EXPECT_EQ(base64url(""), "");
   EXPECT_EQ(base64url("f"), "Zg");
   EXPECT_EQ(base64url("fo"), "Zm8");
@@ -47,7 +47,7 @@ TEST(Base64Url, UsesTheUrlSafeAlphabetWithoutPadding) {
   EXPECT_EQ(base64url("\xfb\xff\xfe"), "-__-");
 }
 
-TEST(Jws, SignatureIsValidAndHeaderHasThePublicKeyOrTheAccountUrl) {
+TEST(Jws, SignedRequestHasAValidSignatureAndNamesThePublicKeyOrTheAccountUrl) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   for (int i = 0; i < 50; ++i) {  // 1 in 128 signatures has a half with leading zeros
@@ -104,7 +104,7 @@ TEST(BindAccount, SignsTheAccountKeyWithTheSecretOfTheExternalAccount) {
   EXPECT_EQ(decoded(std::string(bound.at("signature").as_string())).size(), 32U);
 }
 
-TEST(AccountKey, IsReadBackFromPemAndKeysOnOtherCurvesAreRejected) {
+TEST(AccountKey, KeyIsReadBackFromPemAndAKeyOnAnotherCurveIsRejected) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   const auto again = key_of_pem(to_pem(*key));

@@ -5,7 +5,7 @@
 namespace weir::acme {
 namespace {
 
-TEST(Directory, IsReadWithTheUrlsOfTheAuthority) {
+TEST(Directory, ParserReadsTheUrlsOfTheAuthority) {
   const auto directory = parse_directory(
       R"({"newNonce":"https://a/n","newAccount":"https://a/a","newOrder":"https://a/o","renewalInfo":"https://a/r","meta":{"externalAccountRequired":true},"x":[1]})");
   ASSERT_TRUE(directory);
@@ -16,14 +16,14 @@ TEST(Directory, IsReadWithTheUrlsOfTheAuthority) {
   EXPECT_TRUE(directory->needs_external_account);
 }
 
-TEST(Directory, ErrorNamesTheUrlThatIsMissingOrInvalid) {
+TEST(Directory, ErrorNamesTheMissingOrInvalidUrl) {
   EXPECT_EQ(parse_directory(R"({"newNonce":"https://a/n","newAccount":7})").error().message,
             "the authority's directory has no usable \"newAccount\"");
   EXPECT_EQ(parse_directory("<html>").error().message, "the authority's directory is no JSON object");
   EXPECT_EQ(parse_directory("[]").error().message, "the authority's directory is no JSON object");
 }
 
-TEST(Problem, IsShownWithoutTypePrefixAndControlCharacters) {
+TEST(Problem, TextOmitsTheTypePrefixAndControlCharacters) {
   const auto problem = parse_problem(R"({"type":"urn:ietf:params:acme:error:badNonce","detail":"a\nb"})");
   EXPECT_EQ(problem.type, "badNonce");
   EXPECT_EQ(in_words(problem), "a b (badNonce)");
@@ -31,7 +31,7 @@ TEST(Problem, IsShownWithoutTypePrefixAndControlCharacters) {
   EXPECT_EQ(in_words({.type = "", .detail = std::string(900, 'x')}).size(), 500U);
 }
 
-TEST(Order, IsReadWithStatusAndUrls) {
+TEST(Order, ParserReadsTheStatusAndTheUrlsOfAnOrder) {
   const auto order = parse_order(
       R"({"status":"processing","finalize":"https://a/f","authorizations":["https://a/1","https://a/2"]})");
   ASSERT_TRUE(order);
@@ -57,7 +57,7 @@ TEST(Authorization, KeepsOnlyChallengesWithASafeToken) {
   EXPECT_EQ(in_words(authorization->error), "gone (dns)");
 }
 
-TEST(RenewalInfo, WindowMustEndAfterItBegins) {
+TEST(RenewalInfo, RejectsARenewalWindowThatDoesNotEndAfterItsBeginning) {
   const auto window = parse_renewal_info(
       R"({"suggestedWindow":{"start":"2026-01-03T04:00:00Z","end":"2026-01-03T05:00:00+00:00"}})");
   ASSERT_TRUE(window);
@@ -67,7 +67,7 @@ TEST(RenewalInfo, WindowMustEndAfterItBegins) {
   EXPECT_FALSE(parse_renewal_info(R"({"suggestedWindow":[]})"));
 }
 
-TEST(ParseTime, ReadsRfc3339) {
+TEST(ParseTime, AcceptsTimesInTheFormatOfRfc3339) {
   const SysTime noon(std::chrono::sys_days(std::chrono::year(2026) / 2 / 28) + std::chrono::hours(12));
   EXPECT_EQ(parse_time("2026-02-28T12:00:00Z"), noon);
   EXPECT_EQ(parse_time("2026-02-28T12:00:00.123456Z"), noon);

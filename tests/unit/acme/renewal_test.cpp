@@ -13,24 +13,24 @@ using std::chrono::seconds;
 const SysTime kBegin{days(20'000)};
 const Validity kNinetyDays{kBegin, kBegin + days(90)};
 
-TEST(RenewalTime, LeavesAThirdOfTheLifetimeIfThereIsNoWindow) {
+TEST(RenewalTime, IsAfterTwoThirdsOfTheLifetimeIfTheAuthorityNamesNoWindow) {
   EXPECT_EQ(renewal_time(kNinetyDays, std::nullopt, 0.5), kBegin + days(60));
   EXPECT_EQ(renewal_time({kBegin, kBegin + hours(144)}, std::nullopt, 0.5), kBegin + hours(96));
 }
 
-TEST(RenewalTime, IsAtTheGivenShareOfTheWindow) {
+TEST(RenewalTime, IsAtTheGivenFractionOfTheAuthoritysWindow) {
   const RenewalWindow window{kBegin + days(58), kBegin + days(60)};
   EXPECT_EQ(renewal_time(kNinetyDays, window, 0), kBegin + days(58));
   EXPECT_EQ(renewal_time(kNinetyDays, window, 0.25), kBegin + days(58) + hours(12));
   EXPECT_EQ(renewal_time(kNinetyDays, window, 1), kBegin + days(60));
 }
 
-TEST(RenewalTime, IsInThePastIfTheWindowIsInThePast) {
+TEST(RenewalTime, IsInThePastIfTheAuthoritysWindowIsInThePast) {
   EXPECT_EQ(renewal_time(kNinetyDays, RenewalWindow{kBegin - days(2), kBegin - days(1)}, 0),
             kBegin - days(2));
 }
 
-TEST(RenewalTime, LeavesATenthOfTheLifetimeEvenIfTheWindowIsLater) {
+TEST(RenewalTime, IsAtTheLatestAfterNineTenthsOfTheLifetimeEvenIfTheWindowIsLater) {
   EXPECT_EQ(renewal_time(kNinetyDays, RenewalWindow{kBegin + days(95), kBegin + days(96)}, 0),
             kBegin + days(81));
 }
@@ -44,7 +44,7 @@ TEST(RetryPause, DoublesUpToSixHours) {
   EXPECT_EQ(retry_pause(first, 4'000'000'000), hours(6));
 }
 
-TEST(RetryPause, IsAtLeastASecondAndAtLeastTheFirstPause) {
+TEST(RetryPause, IsNeverShorterThanASecondOrThanTheFirstPause) {
   EXPECT_EQ(retry_pause(base::Duration(1), 1), seconds(1));
   EXPECT_EQ(retry_pause(days(1), 1), days(1));
   EXPECT_EQ(retry_pause(days(1), 5), days(1));
@@ -56,7 +56,7 @@ TEST(PauseAfterSuccess, IsASixthOfTheLifetimeUpToADay) {
   EXPECT_EQ(pause_after_success({kBegin, kBegin - seconds(60)}), seconds(1));
 }
 
-TEST(IsPause, EndsAtTheGivenTimeAndIgnoresTimesTooFarInTheFuture) {
+TEST(IsPause, PauseEndsAtTheStoredTimeAndATimeTooFarInTheFutureIsIgnored) {
   EXPECT_TRUE(is_pause(kBegin + days(1), kBegin, minutes(2)));
   EXPECT_FALSE(is_pause(kBegin + days(1) + seconds(1), kBegin, minutes(2)));
   EXPECT_TRUE(is_pause(kBegin + days(3), kBegin, days(3)));
@@ -64,7 +64,7 @@ TEST(IsPause, EndsAtTheGivenTimeAndIgnoresTimesTooFarInTheFuture) {
   EXPECT_FALSE(is_pause(kBegin, kBegin, minutes(2)));
 }
 
-TEST(WindowPause, IsTheTimeThatTheAuthorityAsksForWithinBounds) {
+TEST(WindowPause, IsTheAuthoritysRetryTimeBetweenAMinuteAndADay) {
   EXPECT_EQ(window_pause(std::nullopt), hours(6));
   EXPECT_EQ(window_pause(seconds(0)), minutes(1));
   EXPECT_EQ(window_pause(hours(7)), hours(7));

@@ -19,13 +19,13 @@ unsigned refusal(const Admission& admission, const PageRequest& question) {
   return said == nullptr ? 0 : said->status;
 }
 
-TEST(Admission, AcceptsAHostThatIsAnAddressLocalhostOrTheConfiguredName) {
+TEST(Admission, AcceptsAsHostAnAddressLocalhostOrTheConfiguredName) {
   for (const char* host : {"127.0.0.1:9900", "127.0.0.1", "[::1]:9900", "[2001:db8::7]", "203.0.113.7:1",
                            "localhost:9900", "LOCALHOST", "Weir.Internal:9900", ""})
     EXPECT_TRUE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, RejectsAHostThatAnotherWebSiteCouldUse) {
+TEST(Admission, RejectsAHostNameThatAnotherWebSiteCouldUse) {
   for (const char* host :
        {"evil.example", "evil.example:9900", "localhost.evil.example", "127.0.0.1.evil.example",
         "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example", "[::1].evil.example",
@@ -60,14 +60,14 @@ PageRequest from(std::string_view origin, std::string_view site = {}) {
   return {.method = "POST", .target = "/", .host = "127.0.0.1:9900", .origin = origin, .fetch_site = site};
 }
 
-TEST(Admission, AcceptsRequestsOfItsOwnPageAndOfCommandLineClients) {
+TEST(Admission, AcceptsRequestsFromItsOwnPageAndFromCommandLineClients) {
   EXPECT_FALSE(is_of_another_site(from("")));
   EXPECT_FALSE(is_of_another_site(from("http://127.0.0.1:9900")));
   EXPECT_FALSE(is_of_another_site(from("https://127.0.0.1:9900", "same-origin")));
   EXPECT_FALSE(is_of_another_site(from("", "none")));
 }
 
-TEST(Admission, RejectsRequestsOfAnotherWebSitesPage) {
+TEST(Admission, RejectsRequestsFromThePageOfAnotherWebSite) {
   for (const char* origin :
        {"http://evil.example", "http://127.0.0.1:8080", "http://127.0.0.1", "null", "http://localhost:9900"})
     EXPECT_TRUE(is_of_another_site(from(origin))) << origin;
@@ -76,7 +76,7 @@ TEST(Admission, RejectsRequestsOfAnotherWebSitesPage) {
   EXPECT_TRUE(is_of_another_site(from("http://127.0.0.1:9900", "cross-site")));
 }
 
-TEST(Admission, ResponsesForbidFramesAndContentTypeSniffing) {
+TEST(Admission, ResponseFieldsForbidFramesAndContentTypeSniffing) {
   const auto value = [](std::string_view wanted) {
     for (const auto& [name, text] : kGuardingFields)
       if (name == wanted) return text;
@@ -89,7 +89,7 @@ TEST(Admission, ResponsesForbidFramesAndContentTypeSniffing) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, RequestWhoseIfNoneMatchHasTheETagOfThePageGets304) {
+TEST(Answer, ClientThatAlreadyHasThePageByItsETagGets304) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

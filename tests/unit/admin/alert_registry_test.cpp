@@ -69,7 +69,7 @@ TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateAfterAReload) {
   EXPECT_EQ(book_.figures()[0].fired, 1);
 }
 
-TEST_F(AlertRegistryTest, RemovedFiringAlertPostsItsEnd) {
+TEST_F(AlertRegistryTest, AlertThatIsRemovedWhileItFiresPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook"));
@@ -81,7 +81,7 @@ TEST_F(AlertRegistryTest, RemovedFiringAlertPostsItsEnd) {
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
-TEST_F(AlertRegistryTest, EndOfARemovedAlertIsTriedAtMostAsOftenAsConfigured) {
+TEST_F(AlertRegistryTest, EndMessageOfARemovedAlertIsRetriedOnlyTheConfiguredNumberOfTimes) {
   book_.change({alert("a")}, at(0));
   fire();
   book_.change({}, at(2));
@@ -103,7 +103,7 @@ TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
 
-TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
+TEST_F(AlertRegistryTest, EndMessageGoesToTheWebhookThatGotTheFiringMessage) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -113,7 +113,7 @@ TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
-TEST_F(AlertRegistryTest, NewerMessageReplacesAnUndeliveredMessage) {
+TEST_F(AlertRegistryTest, NewerMessageOfAnAlertReplacesItsUndeliveredMessage) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -127,7 +127,7 @@ TEST_F(AlertRegistryTest, NewerMessageReplacesAnUndeliveredMessage) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertRegistryTest, EndOfAnAlertIsPostedEvenIfTheAlertWasRemovedBefore) {
+TEST_F(AlertRegistryTest, AlertThatIsRemovedBeforeItsEndIsPostedStillPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -141,7 +141,7 @@ TEST_F(AlertRegistryTest, EndOfAnAlertIsPostedEvenIfTheAlertWasRemovedBefore) {
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
-TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
+TEST_F(AlertRegistryTest, AlertThatANewProcessContinuesIsPostedOnlyOnce) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
@@ -177,7 +177,7 @@ TEST_F(AlertRegistryTest, NewProcessPostsUndeliveredMessagesOfTheOldProcess) {
   EXPECT_THAT(posted(8), ElementsAre("ended a to /hook"));
 }
 
-TEST_F(AlertRegistryTest, UnreadableCertificateLeavesTheAlertsUnchanged) {
+TEST_F(AlertRegistryTest, ReloadWithAnUnreadableCaFileLeavesTheAlertsUnchanged) {
   book_.change({alert("a")}, at(0));
   fire();
   auto faulty = alert("a", 1);

@@ -89,7 +89,7 @@ class AlertsTest : public LoginAlerts {
   std::optional<Alerts> alerts_;
 };
 
-TEST_F(AlertsTest, ExceptionOfADataSourceIsLoggedOnceAndAlertsContinue) {
+TEST_F(AlertsTest, AlertsContinueAfterAnExceptionInADataSourceWhichIsLoggedOnce) {
   Receiver receiver;
   bool broken = false;
   sources_.now = [&broken, now = sources_.now] {

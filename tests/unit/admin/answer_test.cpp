@@ -42,7 +42,7 @@ class AnswerTest : public ::testing::Test {
   Token token_{""};
 };
 
-TEST_F(AnswerTest, MetricsIncludeAlerts) {
+TEST_F(AnswerTest, MetricsPageIncludesAlerts) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_alert")));
   sources_.alerts = [] {
     AlertFigures figures;
@@ -57,7 +57,7 @@ TEST_F(AnswerTest, MetricsIncludeAlerts) {
   EXPECT_THAT(metrics(), HasSubstr("weir_alert_posts_failed_total{alert=\"login\"} 2\n"));
 }
 
-TEST_F(AnswerTest, MetricsIncludeVerdictsAndUpstreamErrors) {
+TEST_F(AnswerTest, MetricsPageIncludesVerdictsAndUpstreamErrors) {
   one_.verdicts(observe::Verdict::Delayed).add(2);
   two_.verdicts(observe::Verdict::Delayed).add(3);
   two_.upstream(0).errors.add(4);
@@ -65,7 +65,7 @@ TEST_F(AnswerTest, MetricsIncludeVerdictsAndUpstreamErrors) {
   EXPECT_THAT(metrics(), HasSubstr("weir_upstream_errors_total{upstream=\"backend\"} 4\n"));
 }
 
-TEST_F(AnswerTest, MetricsIncludeTheLoadOfCpuAndQueue) {
+TEST_F(AnswerTest, MetricsPageIncludesTheLoadOfCpuAndQueue) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_load")));
   sources_.load = [] { return std::vector<std::pair<const char*, double>>{{"cpu", 0.25}, {"queue", 1}}; };
   EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"cpu\"} 0.25\n"));
@@ -78,7 +78,7 @@ TEST_F(AnswerTest, HealthPageAnswersOk) {
   EXPECT_EQ(get("/healthz?verbose").status, 200U);
 }
 
-TEST_F(AnswerTest, ReadinessPageShowsThePresentStateAndTheReason) {
+TEST_F(AnswerTest, ReadinessPageShowsWhetherWeirIsReadyAndWhyNot) {
   EXPECT_EQ(get("/readyz").body, R"({"ready":true})");
   Readiness now{false, "upstream backend: no server answers"};
   sources_.readiness = [&] { return now; };
@@ -90,7 +90,7 @@ TEST_F(AnswerTest, ReadinessPageShowsThePresentStateAndTheReason) {
   EXPECT_EQ(get("/readyz").status, 200U);
 }
 
-TEST_F(AnswerTest, UnknownPagesGet404AndWrongMethods405) {
+TEST_F(AnswerTest, UnknownPageGets404AndWrongMethodGets405) {
   EXPECT_EQ(get("/nothing").status, 404U);
   EXPECT_EQ(get("/metrics/").status, 404U);
   EXPECT_EQ(boost::json::parse(get("/nothing").body).at("error").as_string(), "not_found");
@@ -102,7 +102,7 @@ TEST_F(AnswerTest, UnknownPagesGet404AndWrongMethods405) {
   }
 }
 
-TEST_F(AnswerTest, PagesWithDataNeedTheToken) {
+TEST_F(AnswerTest, PagesWithDataRequireTheToken) {
   token_ = Token("s3cret");
   for (const char* target : {"/metrics", "/api/rules", "/api/overview", "/nothing"}) {
     const auto refused = get(target);
@@ -136,7 +136,7 @@ TEST_F(AnswerTest, RulesPageAddsUpTheCountersOfAllWorkers) {
   EXPECT_EQ(rules[1].at("counters").at("shadow_refused").as_int64(), 7);
 }
 
-TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
+TEST_F(AnswerTest, MetricsPageAddsUpTheCountersOfAllWorkers) {
   one_.requests(0, 200).add(5);
   two_.requests(0, 200).add(6);
   one_.requests(std::nullopt, 404).add();
@@ -166,7 +166,7 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
   EXPECT_THAT(text, HasSubstr("weir_build_info{commit=\"0123456789ab\",version=\"1.2.3\"} 1\n"));
 }
 
-TEST_F(AnswerTest, HistogramMetricsAreCumulativeAndInSeconds) {
+TEST_F(AnswerTest, HistogramBucketsAreCumulativeAndInSeconds) {
   one_.local_reply_seconds.record(base::Duration{50});
   two_.local_reply_seconds.record(base::Duration{700});
   two_.local_reply_seconds.record(base::Duration{90'000'000});
@@ -179,7 +179,7 @@ TEST_F(AnswerTest, HistogramMetricsAreCumulativeAndInSeconds) {
   EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_bucket{le=\"+Inf\"} 3\n"));
 }
 
-TEST_F(AnswerTest, HistogramsOfRoutesAndUpstreamsAddUpAllWorkers) {
+TEST_F(AnswerTest, HistogramsOfRoutesAndUpstreamsAddUpTheCountersOfAllWorkers) {
   one_.route(0).seconds.record(base::Duration{700});
   two_.route(0).seconds.record(base::Duration{3'000});
   one_.upstream(0).seconds.record(base::Duration{600});
@@ -194,14 +194,14 @@ TEST_F(AnswerTest, HistogramsOfRoutesAndUpstreamsAddUpAllWorkers) {
   EXPECT_THAT(text, HasSubstr("weir_upstream_seconds_bucket{upstream=\"backend\",le=\"5e-05\"} 1\n"));
 }
 
-TEST_F(AnswerTest, RoutesWithoutForwardedRequestsHaveNoHistogram) {
+TEST_F(AnswerTest, RouteWithoutForwardedRequestsHasNoHistogram) {
   one_.requests(1, 429).add();
   one_.route(0).seconds.record(base::Duration{700});
   EXPECT_THAT(metrics(), HasSubstr("weir_request_seconds_count{route=\"api\"} 1\n"));
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_request_seconds_count{route=\"static\"}")));
 }
 
-TEST_F(AnswerTest, RequestsInFlightAddUpAllWorkers) {
+TEST_F(AnswerTest, MetricsPageAddsUpTheRequestsInFlightOfAllWorkers) {
   one_.route(0).in_flight.add(2);
   two_.route(0).in_flight.add(3);
   two_.upstream(0).in_flight.add(4);
@@ -230,7 +230,7 @@ TEST_F(AnswerTest, MetricLabelsAreEscaped) {
   EXPECT_THAT(metrics(), HasSubstr(R"(weir_requests_total{code="200",route="~^/a\"\\b\n"} 1)"));
 }
 
-TEST_F(AnswerTest, MetricsOmitPartsThatAreNotConfigured) {
+TEST_F(AnswerTest, MetricsPageOmitsRedisAndKeysIfTheyAreNotConfigured) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_redis")));
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_keys")));
   sources_.key_table = [] {

@@ -95,7 +95,7 @@ TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
-TEST_F(ClientAlertsTest, EachClientHasItsOwnMessages) {
+TEST_F(ClientAlertsTest, AlertPostsASeparateMessageForEachClient) {
   book_.change({alert("logins")}, at(0));
   look(0);
   refuse("ada", 4);
@@ -110,7 +110,7 @@ TEST_F(ClientAlertsTest, EachClientHasItsOwnMessages) {
   EXPECT_EQ(book_.figures()[0].since, at(1));
 }
 
-TEST_F(ClientAlertsTest, SeveralAlertsWatchTheSameRule) {
+TEST_F(ClientAlertsTest, EachOfTwoAlertsOnARuleReportsTheClientsAboveItsOwnThreshold) {
   book_.change({alert("few"), alert("many", 9)}, at(0));
   look(0);
   refuse("ada", 4);
@@ -119,7 +119,7 @@ TEST_F(ClientAlertsTest, SeveralAlertsWatchTheSameRule) {
   EXPECT_THAT(posted(1), ElementsAre("firing few: ada 4", "firing few: bob 10", "firing many: bob 10"));
 }
 
-TEST_F(ClientAlertsTest, RefusalsBeforeTheAlertDoNotCount) {
+TEST_F(ClientAlertsTest, RefusalsBeforeAnAlertIsConfiguredDoNotCount) {
   refuse("ada", 9);
   look(0);
   EXPECT_FALSE(counters_.refused_clients->is_on()) << "no alert watches clients";
@@ -133,7 +133,7 @@ TEST_F(ClientAlertsTest, RefusalsBeforeTheAlertDoNotCount) {
   EXPECT_FALSE(counters_.refused_clients->is_on());
 }
 
-TEST_F(ClientAlertsTest, ClientBeyondTheBoundIsCountedAndReportedLater) {
+TEST_F(ClientAlertsTest, ClientBeyondTheMaximumNumberOfReportedClientsIsReportedLater) {
   book_.change({alert("logins", 3, 1)}, at(0));
   look(0);
   refuse("ada", 9);
@@ -155,7 +155,7 @@ TEST_F(ClientAlertsTest, ClientBeyondTheBoundIsCountedAndReportedLater) {
   EXPECT_THAT(posted(31), ElementsAre("firing logins: bob 9"));
 }
 
-TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachClient) {
+TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachFiringClient) {
   book_.change({alert("logins")}, at(0));
   look(0);
   refuse("ada", 4);
@@ -167,7 +167,7 @@ TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachClient) {
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
-TEST_F(ClientAlertsTest, UnchangedAlertKeepsItsClientsAfterAReload) {
+TEST_F(ClientAlertsTest, UnchangedAlertKeepsItsFiringClientsAfterAReload) {
   book_.change({alert("logins")}, at(0));
   look(0);
   refuse("ada", 4);
@@ -200,7 +200,7 @@ TEST_F(ClientAlertsTest, NewProcessContinuesTheAlertOfEachClient) {
   EXPECT_THAT(posted(5), ElementsAre("ended logins: ada 0"));
 }
 
-TEST_F(ClientAlertsTest, ClientAlertsEndIfTheNewProcessAlertsOnAllRefusalsInstead) {
+TEST_F(ClientAlertsTest, AlertOnEachClientEndsIfTheNewProcessAlertsOnAllRefusalsInstead) {
   book_.change({alert("logins")}, at(0));
   auto of_all = alert("logins");
   of_all.on = AlertOn::Refusals;

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-TEST(ExplainRequestReader, MissingMembersGetTheirDefaults) {
+TEST(ExplainRequestReader, MissingJsonMembersGetTheirDefaults) {
   policy::ExplainRequest explain_request;
   ASSERT_EQ(read_explain_request("{}", explain_request), std::nullopt);
   EXPECT_EQ(explain_request.method, "GET");
@@ -19,7 +19,7 @@ TEST(ExplainRequestReader, MissingMembersGetTheirDefaults) {
   EXPECT_EQ(explain_request.peer, base::IpAddress::parse("127.0.0.1"));
 }
 
-TEST(ExplainRequestReader, DistinguishesAMissingHostFromAnEmptyHost) {
+TEST(ExplainRequestReader, EmptyHostIsNotReplacedByTheDefaultHost) {
   policy::ExplainRequest explain_request;
   ASSERT_EQ(read_explain_request(R"({"host":""})", explain_request), std::nullopt);
   EXPECT_EQ(explain_request.host, "");

@@ -59,7 +59,7 @@ class ExplainTest : public ::testing::Test {
   KeyResponse key_answer_;
 };
 
-TEST_F(ExplainTest, ReadsEveryMemberOfTheRequest) {
+TEST_F(ExplainTest, ReadsEveryJsonMemberOfTheRequest) {
   EXPECT_EQ(explain(R"({"method":"POST","host":"a.example","path":"/x?y=1","ip":"2001:db8::1",
                         "headers":{"X-A":"1","Cookie":["a=1","b=2"]},"body":"{}","certificate":"CN=a",
                         "scheme":"http","listener":"edge"})")
@@ -97,7 +97,7 @@ TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
 
 // An HTML form on another site can send only three content types. The page rejects all of them, whatever
 // Origin the browser sends.
-TEST_F(ExplainTest, RejectsRequestsThatAFormOfAnotherSiteCanSend) {
+TEST_F(ExplainTest, RejectsRequestsThatAnHtmlFormOnAnotherSiteCanSend) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})
     EXPECT_EQ(explain("{}", type).status, 415U) << type;
@@ -122,7 +122,7 @@ TEST_F(ExplainTest, GetRequestNeverResetsAKey) {
   EXPECT_EQ(question_.peer, "127.0.0.1:5");
 }
 
-TEST_F(ExplainTest, KeyPartsAreDecodedAndKeepTheirOrder) {
+TEST_F(ExplainTest, PartsOfAKeyInTheQueryAreDecodedAndKeepTheirOrder) {
   EXPECT_EQ(keys("/api/keys?rule=per%2Dkey&key=ip%3A203.0.113.7&key=a+b").status, 200U);
   EXPECT_EQ(question_.rule, "per-key");
   EXPECT_EQ(question_.key, (std::vector<std::string>{"ip:203.0.113.7", "a b"}));
@@ -131,14 +131,14 @@ TEST_F(ExplainTest, KeyPartsAreDecodedAndKeepTheirOrder) {
   EXPECT_EQ(keys("/api/keys?rule=a&rule=b").status, 400U);
 }
 
-TEST_F(ExplainTest, ReportsUnknownRules) {
+TEST_F(ExplainTest, UnknownRuleGets404WithTheKnownRules) {
   key_answer_ = {.status = 404, .error = "there is no rule \"r\": there are login"};
   const auto said = keys("/api/keys?rule=r");
   EXPECT_EQ(said.status, 404U);
   EXPECT_THAT(said.body, HasSubstr("there are login"));
 }
 
-TEST_F(ExplainTest, TimesAreInSecondsAndAnEndlessWaitIsNull) {
+TEST_F(ExplainTest, TimesInTheAnswerAreSecondsAndAnEndlessWaitIsNull) {
   policy::LimitState state{
       .choice = "tier pro", .limiter = "gcra 1/s, burst 0", .store = "redis", .note = {}, .digest = "ab"};
   state.known = true;

@@ -47,7 +47,7 @@ class OverviewTest : public ::testing::Test {
   Sources sources_;
 };
 
-TEST_F(OverviewTest, HasTheTotalsOfAllWorkers) {
+TEST_F(OverviewTest, AddsUpTheCountersOfAllWorkers) {
   one_.verdicts(Verdict::Admitted).add(5);
   two_.verdicts(Verdict::Admitted).add(6);
   two_.verdicts(Verdict::Refused).add(2);
@@ -80,7 +80,7 @@ TEST_F(OverviewTest, HasTheTotalsOfAllWorkers) {
   EXPECT_EQ(latency.at("counts").at(1).to_number<int>(), 2) << "weir's own answers do not count";
 }
 
-TEST_F(OverviewTest, OmitsPartsThatAreNotConfigured) {
+TEST_F(OverviewTest, OmitsRedisKeysAndCertificatesIfTheyAreNotConfigured) {
   for (const char* name : {"redis", "keys", "certificates", "process"})
     EXPECT_FALSE(overview().contains(name)) << name;
   sources_.redis = [] {

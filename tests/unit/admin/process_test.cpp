@@ -14,7 +14,7 @@ File any_file() {
   return {std::fopen("/dev/null", "r"), std::fclose};
 }
 
-TEST(ProcessReader, ReadsMemoryAndDescriptorsOfThisProcess) {
+TEST(ProcessReader, ReportsTheMemoryAndTheOpenDescriptorsOfThisProcess) {
   const auto before = ProcessReader().read();
   ASSERT_TRUE(before);
   EXPECT_GT(before->resident_bytes, 1U << 20);
@@ -25,7 +25,7 @@ TEST(ProcessReader, ReadsMemoryAndDescriptorsOfThisProcess) {
   EXPECT_EQ(ProcessReader(false).read()->open_descriptors, before->open_descriptors + 1);
 }
 
-TEST(ProcessReader, CountsDescriptorsOnlyRarelyIfTheKernelDoesNotReportTheirNumber) {
+TEST(ProcessReader, CountsOpenDescriptorsOnlyRarelyOnAKernelThatDoesNotReportTheirNumber) {
   ProcessReader reader(false);
   const auto begin = ProcessReader::Clock::now();
   const auto before = reader.read(begin)->open_descriptors;

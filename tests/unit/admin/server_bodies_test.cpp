@@ -31,7 +31,7 @@ class BodyTest : public ServerTest {
   policy::ExplainRequest taken_;
 };
 
-TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {
+TEST_F(BodyTest, ServerReadsABodyThatArrivesInPiecesOrInChunks) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 13\r\n", "{\"path\":"));
@@ -43,7 +43,7 @@ TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {
   EXPECT_EQ(taken_.target, "/b");
 }
 
-TEST_F(BodyTest, SendsContinueIfTheClientExpectsIt) {
+TEST_F(BodyTest, ServerSends100ContinueIfTheClientExpectsIt) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n", ""));

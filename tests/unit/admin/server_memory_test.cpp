@@ -75,12 +75,12 @@ std::vector<std::string> faults_without_memory(long successes) {
 
 // Asio makes the first allocation, for the socket. The second allocation is for the coroutine of the
 // connection.
-TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
+TEST(ServerMemory, LackOfMemoryForAConnectionClosesItAndTheNextConnectionIsServed) {
   EXPECT_THAT(faults_without_memory(1),
               ::testing::ElementsAre("admin: accepting failed; weir continues: std::bad_alloc"));
 }
 
-TEST(ServerMemory, ClosesAClientIfItsRequestFindsNoMemory) {
+TEST(ServerMemory, LackOfMemoryForARequestClosesItsConnectionAndIsLogged) {
   EXPECT_THAT(faults_without_memory(3),
               ::testing::ElementsAre("admin: answering failed; weir continues: std::bad_alloc"));
 }

@@ -21,7 +21,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(ServerTest, AnswersOnTheReportedPortWithSecurityHeaders) {
+TEST_F(ServerTest, AnswersWithSecurityHeadersOnThePortThatBoundReports) {
   begin();
   EXPECT_NE(server_->bound().port, 0);
   const auto said = ask(kHealth);
@@ -32,7 +32,7 @@ TEST_F(ServerTest, AnswersOnTheReportedPortWithSecurityHeaders) {
   EXPECT_THAT(said, EndsWith("\r\n\r\nok\n"));
 }
 
-TEST_F(ServerTest, KeepsConnectionsAliveAndAnswersPipelinedRequestsInOrder) {
+TEST_F(ServerTest, ConnectionStaysOpenAndPipelinedRequestsAreAnsweredInOrder) {
   begin();
   auto one = client();
   one.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -49,7 +49,7 @@ TEST_F(ServerTest, HeadGetsTheSameResponseAsGetWithoutTheBody) {
   EXPECT_THAT(said, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
+TEST_F(ServerTest, RequestWithoutTheRequiredTokenGets401WithAChallenge) {
   ServerOptions options;
   options.token = "s3cret";
   begin(options);
@@ -64,7 +64,7 @@ TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
 
 // In DNS rebinding, a browser loads a hostile page. The host name of the page then resolves to this
 // listener's address.
-TEST_F(ServerTest, RejectsAForeignHostIfNoTokenIsConfigured) {
+TEST_F(ServerTest, RejectsAHostNameOfAnotherSiteIfNoTokenIsConfigured) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 403 "));
@@ -79,7 +79,7 @@ TEST_F(ServerTest, WrongMethodGets405WithTheAllowedMethods) {
   EXPECT_THAT(said, HasSubstr("Allow: GET, HEAD\r\n"));
 }
 
-TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
+TEST_F(ServerTest, RejectsTooLargeHeadsUnexpectedBodiesAndBytesThatAreNotHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   // The server reads less than half of the head. When the server closes, it must not reset the connection,
@@ -112,7 +112,7 @@ TEST_F(ServerTest, RequiresExactlyOneHostField) {
   EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
-TEST_F(ServerTest, ReloadAndUpgradeThatFailAtOnceAreAnsweredAtOnce) {
+TEST_F(ServerTest, RequestForAReloadOrUpgradeThatFailsAtOnceIsAnsweredAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
     peers += peer + " ";
@@ -157,7 +157,7 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
 
 // In an earlier version, silent connections filled the listener, and health checks failed until the time
 // limit passed.
-TEST_F(ServerTest, NewConnectionAboveTheMaximumReplacesTheLongestStalledConnection) {
+TEST_F(ServerTest, NewConnectionAtTheMaximumReplacesTheConnectionThatHasBeenSilentLongest) {
   begin(crowded(3));
   auto silent = client();
   auto slow = client();
@@ -173,7 +173,7 @@ TEST_F(ServerTest, NewConnectionAboveTheMaximumReplacesTheLongestStalledConnecti
   EXPECT_THAT(answered.hear_all(), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, NewConnectionReplacesAConnectionThatIsBeingClosed) {
+TEST_F(ServerTest, NewConnectionAtTheMaximumReplacesAConnectionThatIsBeingClosed) {
   begin(crowded(1));
   auto stayer = client();
   stayer.say("rubbish\r\n\r\n");
@@ -181,7 +181,7 @@ TEST_F(ServerTest, NewConnectionReplacesAConnectionThatIsBeingClosed) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, HistoryRecordingContinuesAfterAnException) {
+TEST_F(ServerTest, HistoryIsStillRecordedAfterAnExceptionInADataSource) {
   int looks = 0;
   sources_.now = [&looks] {
     if (looks++ == 0) throw std::bad_alloc();
@@ -202,7 +202,7 @@ TEST_F(ServerTest, HistoryRecordingContinuesAfterAnException) {
   EXPECT_EQ(fault_, "admin: recording failed; weir continues: std::bad_alloc");
 }
 
-TEST_F(ServerTest, ExceptionOfADataSourceClosesTheConnectionAndIsLogged) {
+TEST_F(ServerTest, ExceptionInADataSourceClosesTheConnectionAndIsLogged) {
   sources_.readiness = []() -> Readiness { throw std::runtime_error("no state to read"); };
   begin();
   EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
@@ -211,7 +211,7 @@ TEST_F(ServerTest, ExceptionOfADataSourceClosesTheConnectionAndIsLogged) {
   EXPECT_EQ(fault_, "admin: answering failed; weir continues: no state to read");
 }
 
-TEST_F(ServerTest, StoppingClosesConnectionsAndEndsTheEventLoop) {
+TEST_F(ServerTest, StoppedServerClosesIdleConnectionsAndLetsTheEventLoopEnd) {
   begin();
   auto idle = client();
   idle.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");

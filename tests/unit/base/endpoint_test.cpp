@@ -11,7 +11,7 @@ TEST(Endpoint, ParsesAndFormatsEveryFormOfAddress) {
     EXPECT_EQ(parse_endpoint(text).value().to_string(), text);
 }
 
-TEST(Endpoint, ReturnsHostAndPort) {
+TEST(Endpoint, ReturnsHostAndPortOrThePathOfAUnixSocket) {
   const auto tcp = parse_endpoint("[2001:db8::1]:8443").value();
   EXPECT_EQ(tcp.host, "2001:db8::1");
   EXPECT_EQ(tcp.port, 8443);
@@ -35,7 +35,7 @@ TEST(Endpoint, RejectsInvalidTextAndQuotesItInTheError) {
   EXPECT_TRUE(parse_endpoint("unix:/" + std::string(106, 'x')));
 }
 
-TEST(Endpoint, AllSpellingsOfAnIpv6AddressGiveEqualEndpoints) {
+TEST(Endpoint, EverySpellingOfAnIpv6AddressGivesTheSameEndpoint) {
   for (const char* spelt : {"[::1]:80", "[0:0:0:0:0:0:0:1]:80", "[0::1]:080"})
     EXPECT_EQ(parse_endpoint(spelt).value().to_string(), "[::1]:80") << spelt;
   EXPECT_EQ(parse_endpoint("[2001:DB8::A]:1").value(), parse_endpoint("[2001:db8:0::a]:1").value());

@@ -5,7 +5,7 @@
 namespace weir::base {
 namespace {
 
-TEST(Host, HostEndingInANumberMustBeAValidIpv4Address) {
+TEST(Host, HostWhoseLastLabelIsANumberMustBeAValidIpv4Address) {
   for (const std::string_view host : {"256.1.1.1", "1.2.3", "1.2.3.4.5", "80", "a.80", "0x7f.1", "0X7F",
                                       "1.2.3.0x", "01.2.3.4", "1.2.3.4."})
     EXPECT_TRUE(is_false_ipv4(host)) << host;

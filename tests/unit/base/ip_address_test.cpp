@@ -37,7 +37,7 @@ TEST(IpAddress, RejectsInvalidText) {
     EXPECT_FALSE(IpAddress::parse(text)) << text;
 }
 
-TEST(IpAddress, MasksToAnyPrefixLength) {
+TEST(IpAddress, MaskedAddressKeepsOnlyTheBitsOfItsPrefix) {
   EXPECT_EQ(ip("2001:db8:1:2:3:4:5:6").masked(64), ip("2001:db8:1:2::"));
   EXPECT_EQ(ip("2001:db8:ffff::").masked(35), ip("2001:db8:e000::"));
   EXPECT_EQ(ip("2001:db8::1").masked(128), ip("2001:db8::1"));

@@ -27,7 +27,7 @@ TEST(PlainNumber, InfinityAndNanAreWrittenAsNull) {
   EXPECT_EQ(plain_number(std::numeric_limits<double>::quiet_NaN()), "null");
 }
 
-TEST(PlainNumber, ParsesBackToTheSameNumber) {
+TEST(PlainNumber, WrittenNumberParsesBackToTheSameValue) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);

@@ -41,7 +41,7 @@ TEST(SipHash, AgreesWithOpenSslForEveryInputLength) {
   }
 }
 
-TEST(SipHash, HashDependsOnTheBoundariesBetweenParts) {
+TEST(SipHash, SameTextDividedIntoOtherPartsHasAnotherHash) {
   const SipKey key{1, 2};
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     SipHash128 hash(key);

@@ -64,7 +64,7 @@ TEST(TimeZone, FindsTheNextClockChange) {
   EXPECT_EQ(zone("Asia/Tokyo").change_after(utc(2026, 1, 1)), std::nullopt);
 }
 
-TEST(TimeZone, DaysWithAClockChangeAreLongerOrShorter) {
+TEST(TimeZone, DayWithAClockChangeHas23Or25Hours) {
   const auto hours = [](const char* name, TimePoint in) {
     const auto day = zone(name).day_of(in);
     return std::chrono::duration_cast<std::chrono::hours>(day.end - day.begin).count();
@@ -79,7 +79,7 @@ TEST(TimeZone, DaysWithAClockChangeAreLongerOrShorter) {
   EXPECT_EQ(zone("Pacific/Apia").day_of(utc(2011, 12, 30, 9h)).begin, utc(2011, 12, 29, 10h));
 }
 
-TEST(TimeZone, MonthsBeginOnTheirFirstDay) {
+TEST(TimeZone, MonthBeginsAtLocalMidnightOfItsFirstDay) {
   const auto month = zone("Europe/Zurich").month_of(utc(2026, 10, 31, 22h + 59min + 59s));
   EXPECT_EQ(month.begin, utc(2026, 9, 30, 22h));
   EXPECT_EQ(month.end, utc(2026, 10, 31, 23h));
@@ -121,7 +121,7 @@ TEST(TimeZone, RejectsUnknownZones) {
   }
 }
 
-TEST(TimeZone, ReturnsItsNameAndEqualsOnlyTheSameZone) {
+TEST(TimeZone, EqualsOnlyAZoneOfTheSameName) {
   EXPECT_EQ(TimeZone().name(), "UTC");
   EXPECT_EQ(zone("Europe/Zurich").name(), "Europe/Zurich");
   EXPECT_EQ(zone("Europe/Zurich"), zone("Europe/Zurich"));

@@ -40,7 +40,7 @@ TEST(Units, ParseSizes) {
     EXPECT_FALSE(parse_size(text)) << text;
 }
 
-TEST(Units, DurationsAreFormattedInTheLargestExactUnit) {
+TEST(Units, DurationIsFormattedInTheLargestUnitThatIsExact) {
   EXPECT_EQ(to_string(250ms), "250ms");
   EXPECT_EQ(to_string(2s), "2s");
   EXPECT_EQ(to_string(90s), "90s");
