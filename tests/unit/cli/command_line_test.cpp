@@ -38,7 +38,7 @@ Said say(std::vector<std::string> words) {
   return {code, std::move(out), ::testing::internal::GetCapturedStderr()};
 }
 
-TEST(CommandLine, PrintsVersionAndHelp) {
+TEST(CommandLine, OptionsVersionAndHelpPrintTheirText) {
   for (const char* way : {"version", "--version"}) {
     SCOPED_TRACE(way);
     EXPECT_THAT(say({way}).out,
@@ -49,7 +49,7 @@ TEST(CommandLine, PrintsVersionAndHelp) {
   EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("--config"));
 }
 
-TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
+TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
        "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"import\", "
@@ -80,7 +80,7 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
   }
 }
 
-TEST(CommandLine, OptionsOverrideTheFileAndTheFileOverridesDefaults) {
+TEST(CommandLine, AdminAddressAndTokenComeFromOptionsElseFromTheFileElseFromDefaults) {
   const auto access = [](const TypedAccess& typed, const config::Settings* file) {
     const auto found = find_access(typed, file).value();
     return found ? found->address.to_string() + " " + found->token : "nobody";
@@ -101,7 +101,7 @@ TEST(CommandLine, OptionsOverrideTheFileAndTheFileOverridesDefaults) {
   EXPECT_FALSE(find_access({"9900", ""}, nullptr));
 }
 
-TEST(CommandLine, CheckPrintsADescriptionOfTheConfiguration) {
+TEST(CommandLine, CheckCommandPrintsADescriptionOfTheConfiguration) {
   const config::test::Folder folder;
   const auto said = say({"check", "--config", folder.write(config::test::kFile, config::test::kLeast)});
   EXPECT_EQ(said.code, 0);
@@ -118,7 +118,7 @@ TEST(CommandLine, CheckPrintsADescriptionOfTheConfiguration) {
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
 }
 
-TEST(CommandLine, CheckPrintsADescriptionOfTheConfigurationAsJson) {
+TEST(CommandLine, CheckCommandPrintsADescriptionOfTheConfigurationAsJson) {
   const config::test::Folder folder;
   const auto file =
       folder.write(config::test::kFile, config::test::with("[log]\naccess = \"none/access.log\"\n"));
@@ -135,7 +135,7 @@ TEST(CommandLine, CheckPrintsADescriptionOfTheConfigurationAsJson) {
                 "\n"));
 }
 
-TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAsJson) {
+TEST(CommandLine, CheckCommandPrintsEveryConfigurationMistakeAsJson) {
   const config::test::Folder folder;
   const auto file = folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\n"));
   const auto said = say({"check", "--json", "--config", file});
@@ -145,7 +145,7 @@ TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAsJson) {
                           "\"warnings\":[]}\n");
 }
 
-TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
+TEST(CommandLine, CheckCommandWarnsOfAnAccessLogThatCannotBeOpened) {
   const config::test::Folder folder;
   const auto file =
       folder.write(config::test::kFile, config::test::with("[log]\naccess = \"none/access.log\"\n"));
@@ -155,7 +155,7 @@ TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
                                   " cannot be opened: No such file or directory"));
 }
 
-TEST(CommandLine, StrictCheckExitsWithCode1AfterAWarning) {
+TEST(CommandLine, CheckCommandWithStrictOptionExitsWithCode1AfterAWarning) {
   const config::test::Folder folder;
   const auto warned = folder.write(config::test::kFile, config::test::kLeast);
   EXPECT_EQ(say({"check", "--config", warned}).code, 0);
@@ -172,7 +172,7 @@ TEST(CommandLine, StrictCheckExitsWithCode1AfterAWarning) {
   EXPECT_EQ(say({"check", "--strict", "--config", wrong}).code, 2);
 }
 
-TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAndExitsWithCode2) {
+TEST(CommandLine, CheckCommandPrintsEveryConfigurationMistakeAndExitsWithCode2) {
   const config::test::Folder folder;
   const auto file =
       folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\ndrian = \"1s\"\n"));
@@ -235,27 +235,27 @@ class OneAnswer {
   std::thread thread_;
 };
 
-TEST(Health, SucceedsIfTheAdminListenerAnswers200) {
+TEST(Health, HealthCommandSucceedsIfTheAdminListenerAnswers200) {
   OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   EXPECT_EQ(run_health(server.address(), false), 0);
   EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: " + server.address().to_string() +
                                   "\r\nConnection: close\r\n\r\n");
 }
 
-TEST(Health, FailsOnAnyOtherResponse) {
+TEST(Health, HealthCommandFailsOnAnyResponseOtherThan200) {
   for (const auto* answer : {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP/1.1", "SSH-2.0-x 200\r\n"}) {
     OneAnswer server(answer);
     EXPECT_EQ(say({"health", "--admin", server.address().to_string()}).code, 1) << answer;
   }
 }
 
-TEST(Health, ReadyOptionSucceedsIfReadyzSaysReady) {
+TEST(Health, HealthCommandWithReadyOptionSucceedsIfWeirIsReady) {
   OneAnswer server("HTTP/1.1 200 OK\r\n\r\n{\"ready\":true,\"detail\":\"redis does not answer\"}");
   EXPECT_EQ(say({"health", "--ready", "--admin", server.address().to_string()}).code, 0);
   EXPECT_THAT(server.request(), StartsWith("GET /readyz HTTP/1.1\r\n"));
 }
 
-TEST(Health, ReadyOptionFailsWithTheReason) {
+TEST(Health, HealthCommandWithReadyOptionFailsAndPrintsWhyWeirIsNotReady) {
   const std::pair<const char*, const char*> replies[] = {
       {"HTTP/1.1 503 Service Unavailable\r\n\r\n{\"ready\":false,\"detail\":\"about to drain\"}",
        ": not ready: about to drain\n"},
@@ -275,7 +275,7 @@ TEST(Health, ReadyOptionFailsWithTheReason) {
   }
 }
 
-TEST(Health, FailsIfTheAdminListenerRefusesTheConnection) {
+TEST(Health, HealthCommandFailsIfTheAdminListenerRefusesTheConnection) {
   std::uint16_t port = 0;
   { port = OneAnswer("").address().port; }
   const auto said = say({"health", "--admin", "127.0.0.1:" + std::to_string(port)});
@@ -284,7 +284,7 @@ TEST(Health, FailsIfTheAdminListenerRefusesTheConnection) {
   EXPECT_EQ(say({"health", "--admin", "unix:/nowhere/weir.sock"}).code, 1);
 }
 
-TEST(Health, WaitsAtMostTwoSecondsForAResponse) {
+TEST(Health, HealthCommandFailsAfterTwoSecondsWithoutAResponse) {
   const OneAnswer silent("");
   const auto start = std::chrono::steady_clock::now();
   const auto said = say({"health", "--admin", silent.address().to_string()});

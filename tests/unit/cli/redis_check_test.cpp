@@ -61,14 +61,14 @@ TEST_F(RedisCheck, WarnsOfEveryEvictionPolicyThatMayDeleteAKey) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, WarnsOfRoundTripsBeyondTheTimeout) {
+TEST_F(RedisCheck, WarnsIfTheRoundTripToRedisTakesLongerThanTheTimeout) {
   found_.round_trips->worst = 20ms;
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the worst round trip exceeds the timeout of 20ms")));
   found_.round_trips->median = 20ms;
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the median round trip")));
 }
 
-TEST_F(RedisCheck, WarnsOfAClockDifferenceLargerThanTheMeasurementError) {
+TEST_F(RedisCheck, WarnsIfTheClocksDifferByMoreThanASecondPlusTheMeasurementError) {
   found_.clock = redis::ClockDifference{-1200ms, 200ms};
   EXPECT_THAT(report().warnings, IsEmpty());
   found_.clock->ahead -= 1us;
@@ -120,7 +120,7 @@ TEST_F(RedisCheck, ReportsOldVersionsReplicasClustersAndMissingRightsAsFaults) {
   EXPECT_THAT(report().faults, ElementsAre("scripts: NOPERM"));
 }
 
-TEST_F(RedisCheck, UnreachableNodeIsPrintedWithoutOtherFindings) {
+TEST_F(RedisCheck, UnreachableRedisServerIsPrintedWithoutOtherFindings) {
   found_ = {};
   found_.address = state_.redis->address;
   found_.unreachable = "Connection refused";

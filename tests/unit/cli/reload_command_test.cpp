@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class ReloadCommandTest : public admin::ServerTest {};
 
-TEST_F(ReloadCommandTest, UnfinishedReloadExitsWithCode3AndPointsToTheLog) {
+TEST_F(ReloadCommandTest, CommandExitsWithCode3AndPointsToTheLogIfTheReloadIsUnfinished) {
   sources_.reload = [](const std::string&, const admin::ReloadDone&) {};
   sources_.longest_reload = std::chrono::milliseconds(1);
   begin();

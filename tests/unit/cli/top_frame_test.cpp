@@ -34,7 +34,7 @@ weir_redis_up{worker="1"} 0
 nonsense
 )";
 
-TEST(Figures, ParseThePrometheusTextFormat) {
+TEST(Figures, AreReadFromThePrometheusTextFormat) {
   const Figures figures{kMetrics};
   EXPECT_EQ(figures.all().front().labels.at("route"), "a \"b\\");
   EXPECT_EQ(figures.sum("weir_requests_total"), 15);
@@ -44,7 +44,7 @@ TEST(Figures, ParseThePrometheusTextFormat) {
   EXPECT_FALSE(figures.has("nonsense"));
 }
 
-TEST(Figures, SumTheSeriesOfOneRule) {
+TEST(Figures, AddUpOnlyTheSeriesWithTheGivenLabels) {
   const Figures figures{std::string(kMetrics) +
                         "weir_decisions_total{outcome=\"refused\",rule=\"other\"} 2\n" +
                         "weir_settlements_total{outcome=\"refunded\",rule=\"login\"} 9\n"};
@@ -74,7 +74,7 @@ TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   EXPECT_THROW((void)read_top("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, ShortensNoTextIfTheWidthIsUnlimited) {
+TEST(TopFrame, NoTextIsShortenedIfTheWidthIsUnlimited) {
   const std::string name(200, 'n');
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   sample.top = {{.rule = name,
@@ -87,7 +87,7 @@ TEST(TopFrame, ShortensNoTextIfTheWidthIsUnlimited) {
   EXPECT_THAT(frame, Not(HasSubstr("~")));
 }
 
-TEST(TopJson, WritesRatesAndClientsAsPlainNumbers) {
+TEST(TopJson, RatesAndClientsAreWrittenAsPlainNumbers) {
   Sample before{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   std::string later(kMetrics);
   later.replace(later.find("} 40"), 4, "} 57640");
@@ -163,7 +163,7 @@ class Busy {
       page_{"weir_requests_total 3012\nweir_connections_open 17\nweir_queue_depth 10\nweir_keys 1234\n"};
 };
 
-TEST(TopFrame, ListsRulesThatRefuseRequestsFirst) {
+TEST(TopFrame, RulesThatRefuseRequestsAreListedFirst) {
   Busy busy;
   busy.rule("per-client", 900, 0).rule("login", 0, 0).rule("try", 20, 132, true).rule("queue", 5, 3000);
   const auto lines = busy.draw({.width = 80, .height = 23});
@@ -239,7 +239,7 @@ TEST(TopFrame, NarrowScreenKeepsClientNamesAndOmitsNumbers) {
   EXPECT_THAT(busy.draw({.width = 80, .height = 0})[0], HasSubstr("keys 1234"));
 }
 
-TEST(TopFrame, ListsAllRulesIfTopClientsAreDisabled) {
+TEST(TopFrame, AllRulesAreListedIfTopClientsAreDisabled) {
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}, .top_is_on = false};
   sample.top = read_rules(R"({"rules":[{"name":"login","mode":"enforce"},{"name":"try","mode":"shadow"}]})");
   const auto lines = lines_of(draw(sample, sample, "here", {.width = 80, .height = 0}));

@@ -111,7 +111,7 @@ TEST(Advice, AdviceForValuesOfAWrongTypeIsValidConfiguration) {
                 {rule(), "limit = \"10 / s\"\n", "limit = \"10/s\""}});
 }
 
-TEST(Advice, CombinesACountAndAPeriodOnTwoLinesIntoOneLimit) {
+TEST(Advice, AdviceForACountAndAPeriodOnTwoLinesIsOneValidLimit) {
   for (const auto& [lines, advice] : {std::pair{"limit = 10\nwindow = \"1m\"\n", "limit = \"10/1m\""},
                                       {"window = \"1m\"\nlimit = 10\n", "limit = \"10/1m\""},
                                       {"limit = 10\nperiod = 60\n", "limit = \"10/60s\""},
@@ -153,7 +153,7 @@ TEST(Advice, AdviceForKeysOfOtherProxiesIsValidConfiguration) {
        {with("[client]\n"), "api_key = \"X-Key\"\n", "api_key = { header = \"X-Key\" }"}});
 }
 
-TEST(Advice, SuggestsTheSingularTableHeaderForAPlural) {
+TEST(Advice, AdviceForAPluralTableHeaderIsTheSingularTableHeader) {
   for (const auto& [text, advice] :
        {std::pair{"[rules]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [rules]"},
         {"[[rules]]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [[rules]]"},

@@ -20,7 +20,7 @@ std::vector<std::string> alert_mistakes(const std::string& lines) {
 }
 constexpr const char* kHook = "webhook = \"https://hooks.example.com/weir?x=1#y\"\n";
 
-TEST(Alerts, ReadsSettingsAndDefaults) {
+TEST(Alerts, AlertGetsItsSettingsAndTheDefaultsOfTheRest) {
   const auto settings = parse_settings(
       alert(std::string("rule = \"login\"\nrefused_above = \"100/min\"\n") + kHook), "weir.toml");
   ASSERT_EQ(settings.alerts.size(), 1U);
@@ -38,7 +38,7 @@ TEST(Alerts, ReadsSettingsAndDefaults) {
   EXPECT_EQ(read.timeout, std::chrono::seconds(5));
 }
 
-TEST(Alerts, RequiresExactlyOneOfRuleUpstreamAndStore) {
+TEST(Alerts, AlertMustNameExactlyOneRuleOrUpstreamOrStore) {
   EXPECT_THAT(alert_mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1]: found none of rule, upstream and store; expected one, such as "
                           "rule = \"all\""));
@@ -54,7 +54,7 @@ TEST(Alerts, RequiresExactlyOneOfRuleUpstreamAndStore) {
                           "[[rule]] with store = \"redis\""));
 }
 
-TEST(Alerts, RequiresTheThresholdThatFitsTheAlert) {
+TEST(Alerts, AlertMustHaveTheThresholdThatFitsWhatItWatches) {
   EXPECT_THAT(alert_mistakes(std::string("rule = \"login\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
   EXPECT_THAT(alert_mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
@@ -63,7 +63,7 @@ TEST(Alerts, RequiresTheThresholdThatFitsTheAlert) {
               ElementsAre("alert[#1].refused_above: found a period below one second; expected at least 1s"));
 }
 
-TEST(Alerts, ReadsAlertsOnEachClientOfARule) {
+TEST(Alerts, AlertMayWatchEachClientOfARule) {
   const auto one = [](const std::string& lines) {
     return parse_settings(alert("rule = \"login\"\nkey_refused_above = \"9/min\"\n" + lines + kHook),
                           "weir.toml")
@@ -75,7 +75,7 @@ TEST(Alerts, ReadsAlertsOnEachClientOfARule) {
   EXPECT_EQ(one("max_clients = 100\n").max_clients, 100U);
 }
 
-TEST(Alerts, RejectsClientThresholdsThatDoNotFitTheAlert) {
+TEST(Alerts, RejectsAThresholdForEachClientThatDoesNotFitTheAlert) {
   const auto of = [](const std::string& lines) { return alert_mistakes(lines + kHook); };
   EXPECT_THAT(
       of("rule = \"login\"\nrefused_above = \"9/s\"\nkey_refused_above = \"1/s\"\n"),
@@ -93,7 +93,7 @@ TEST(Alerts, RejectsClientThresholdsThatDoNotFitTheAlert) {
   EXPECT_THAT(of("rule = \"login\"\nkey_refused_above = \"1/s\"\nmax_clients = 101\n").size(), 1U);
 }
 
-TEST(Alerts, RejectsClientAlertsOnARuleWithOneKeyForAllClients) {
+TEST(Alerts, RejectsAnAlertOnEachClientIfTheRuleCountsAllClientsTogether) {
   const auto mistakes =
       mistakes_in(with("[[rule]]\nname = \"together\"\nkey = []\nlimit = \"5/min\"\n[[alert]]\nrule "
                        "= \"together\"\nkey_refused_above = \"1/s\"\n" +
@@ -104,7 +104,7 @@ TEST(Alerts, RejectsClientAlertsOnARuleWithOneKeyForAllClients) {
                                    "the same for all clients; expected refused_above"));
 }
 
-TEST(Alerts, RejectsRulesThatRefuseNothing) {
+TEST(Alerts, RejectsAnAlertOnARuleThatRefusesNothing) {
   for (const char* threshold : {"refused_above", "key_refused_above"})
     EXPECT_THAT(mistakes_in(with("[[rule]]\nname = \"pace\"\nkey = [\"ip\"]\nbandwidth = \"1MiB/s\"\n"
                                  "[[alert]]\nrule = \"pace\"\n" +

@@ -42,7 +42,7 @@ class Zone {
   }
 };
 
-TEST(Calendars, AgreeWithTheCLibraryOnDaysWeeksAndMonths) {
+TEST(Calendars, DaysWeeksAndMonthsAgreeWithTheCLibrary) {
   const auto seed = std::random_device{}();
   std::cout << "[     SEED ] " << seed << '\n';
   std::mt19937_64 random(seed);
@@ -84,7 +84,7 @@ TEST(Calendars, AgreeWithTheCLibraryOnDaysWeeksAndMonths) {
   }
 }
 
-TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
+TEST(Calendars, DayOnWhichClocksChangeHas23Or25Hours) {
   const auto berlin = calendar("Europe/Berlin");
   const auto spring = berlin->day(utc(2026, 3, 29, 12));
   EXPECT_EQ(spring, (limit::Interval{utc(2026, 3, 28, 23), utc(2026, 3, 29, 22)}));
@@ -96,7 +96,7 @@ TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
       << "computed by the rule after the end of the table";
 }
 
-TEST(Calendars, GiveAWeek167Or169HoursWhenClocksChange) {
+TEST(Calendars, WeekInWhichClocksChangeHas167Or169Hours) {
   const auto berlin = calendar("Europe/Berlin");
   // Clocks change on a Sunday, so the week before the change is not seven times 24 hours long.
   const auto spring = berlin->week(utc(2026, 3, 25, 12));
@@ -108,19 +108,19 @@ TEST(Calendars, GiveAWeek167Or169HoursWhenClocksChange) {
   EXPECT_EQ(berlin->week(autumn.end), (limit::Interval{autumn.end, autumn.end + 168h}));
 }
 
-TEST(Calendars, StartADayAtOneOClockIfAClockChangeSkipsMidnight) {
+TEST(Calendars, DayBeginsAtOneOClockIfAClockChangeSkipsMidnight) {
   // Clocks went from 00:00 to 01:00.
   const auto day = calendar("America/Sao_Paulo")->day(utc(2018, 11, 4, 12));
   EXPECT_EQ(day, (limit::Interval{utc(2018, 11, 4, 3), utc(2018, 11, 5, 2)}));
 }
 
-TEST(Calendars, StartADayAtTheFirstMidnightIfAClockChangeRepeatsIt) {
+TEST(Calendars, DayBeginsAtTheFirstMidnightIfAClockChangeRepeatsMidnight) {
   // Clocks went from 01:00 back to 00:00.
   const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));
   EXPECT_EQ(day, (limit::Interval{utc(2024, 11, 3, 4), utc(2024, 11, 4, 5)}));
 }
 
-TEST(Calendars, NeverReturnADayThatTheTimeZoneSkipped) {
+TEST(Calendars, DayThatTheTimeZoneSkippedIsNeverReturned) {
   // Samoa had no 30 December 2011, because it moved across the date line.
   const auto samoa = calendar("Pacific/Apia");
   const auto jump = utc(2011, 12, 30, 10);

@@ -32,14 +32,14 @@ const WrongConfiguration kWrongCapacities[] = {
 
 class CapacityMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatTheLimitAdmits) {
+TEST_P(CapacityMistakes, ErrorNamesTheCostAndTheHighestCostThatTheLimitAdmits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
 INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, CapacityMistakes, ::testing::ValuesIn(kWrongCapacities),
                          [](const auto& wrong) { return wrong.param.name; });
 
-TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
+TEST(Capacity, CostIsAcceptedIfAtLeastOneLimitOfTheRuleAdmitsIt) {
   for (const char* more :
        {"cost = 10\n", "cost = 11\nburst = 11\n", "cost = 11\nsoft = \"10%\"\n",
         "cost = 11\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n",
@@ -48,7 +48,7 @@ TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
 }
 
 // A leaky bucket's queue counts requests and not their cost.
-TEST(Capacity, LeakyBucketAcceptsCostsAboveItsQueueLength) {
+TEST(Capacity, CostMayExceedTheQueueLengthOfALeakyBucket) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {
       const auto bucket = limit::LeakyBucket::make({10, std::chrono::seconds(1)}, queue, base::kForever);

@@ -22,7 +22,7 @@ std::string rules_below(const std::string& route, const std::string& rule) {
   return text.substr(text.find("route "));
 }
 
-TEST(Describe, OmitsRulesThatCannotApplyToARoute) {
+TEST(Describe, DescriptionOfARouteOmitsRulesThatCannotApplyToIt) {
   const auto none = HasSubstr("no rule applies");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b" })"), none);
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b/*" })"), none);
@@ -34,7 +34,7 @@ TEST(Describe, OmitsRulesThatCannotApplyToARoute) {
   EXPECT_THAT(rules_below(R"({ scheme = "http" })", R"({ scheme = "https" })"), none);
 }
 
-TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
+TEST(Describe, DescriptionOfARouteListsRulesThatMayApplyWithTheirConditions) {
   const auto listed = HasSubstr("rule \"x\": token_bucket 1/s, burst 1");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/a" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b" })"), listed);
@@ -192,7 +192,7 @@ TEST(Describe, ShowsSoftAndElasticLimits) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
-TEST(Describe, ShowsWhatALimitAdaptsTo) {
+TEST(Describe, ShowsTheUpstreamThatALimitAdaptsTo) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("adapt = { upstream = \"api\", latency_above = \"500ms\", errors_above = \"5%\" }\n"),
               HasSubstr(", down to 20% while upstream \"api\" takes over 500ms or fails over 5%\n"));
@@ -265,7 +265,7 @@ TEST(Describe, ShowsUpstreamTimeoutsRetriesAndEjection) {
                 "    checked every 2s, timeout 1s: down after 3 failures, up after 2 of 200-299, 404\n"));
 }
 
-TEST(Describe, ShowsHowOftenServerNamesAreResolved) {
+TEST(Describe, ShowsHowOftenNamesOfServersAreLookedUp) {
   const auto of = [](const char* more) {
     return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
   };
@@ -314,7 +314,7 @@ TEST(Describe, ShowsTrustedProxiesSizeBoundsAndTimeouts) {
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
 
-TEST(Describe, ShowsServices) {
+TEST(Describe, ShowsUpstreamsThatAreDnsServices) {
   const auto of = [](const std::string& server) {
     return describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [" + server + "]\n"), kFile));
   };

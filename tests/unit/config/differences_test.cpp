@@ -12,31 +12,31 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Differences, AreTheLinesThatOnlyOneOfTwoTextsHas) {
+TEST(Differences, ListTheLinesThatOnlyOneOfTwoTextsHas) {
   EXPECT_THAT(differences("a\nb\nc\n", "a\nd\nc\n"), ElementsAre("no longer: b", "now: d"));
   EXPECT_THAT(differences("", "a"), ElementsAre("now: a"));
   EXPECT_THAT(differences("a", ""), ElementsAre("no longer: a"));
   EXPECT_THAT(differences("a\nb\n", "a\nb"), IsEmpty());
 }
 
-TEST(Differences, AreReportedOnceInTheOrderOfTheText) {
+TEST(Differences, ListEachLineOnceInTheOrderOfTheText) {
   EXPECT_THAT(differences("z\nold\nz\nold\nb\n", "y\nnew\ny\nb\nnew\na"),
               ElementsAre("no longer: z", "no longer: old", "now: y", "now: new", "now: a"));
 }
 
-TEST(Differences, IgnoreOrderRepetitionAndBlankLines) {
+TEST(Differences, IgnoreTheOrderOfLinesRepeatedLinesAndBlankLines) {
   EXPECT_THAT(differences("b\na\n    c\na\n    c\n", "a\n    c\n\n   \nb\n"), IsEmpty());
   EXPECT_THAT(differences("route 1\n    rule a\n    rule b\n", "route 1\n    rule b\n    rule a\n"),
               IsEmpty());
 }
 
-TEST(Differences, IncludeTheLabelOfTheLineAboveAnIndentedLine) {
+TEST(Differences, NameTheLineAboveAChangedIndentedLine) {
   EXPECT_THAT(differences("upstream \"a\": x\n    connect 1s\n", "upstream \"a\": x\n    connect 2s\n"),
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
 // Both descriptions have the same lines, but the lines belong to different rules.
-TEST(Differences, IncludeTheNameOfTheRuleThatContainsALine) {
+TEST(Differences, NameTheRuleToWhichAChangedLineBelongs) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +
            "\n    rule \"api\": 9/s\n      where path " + api + "\n";
@@ -47,7 +47,7 @@ TEST(Differences, IncludeTheNameOfTheRuleThatContainsALine) {
                           "now: rule \"login\": where path /items", "now: rule \"api\": where path /login"));
 }
 
-TEST(Differences, IncludeChangesOfTheRoutesThatARuleAppliesTo) {
+TEST(Differences, SayWhichRoutesARuleNoLongerOrNowAppliesTo) {
   const std::string before = "route \"1\": x\n    rule \"a\": 5/s\nroute \"2\": y\n    no rule applies\n";
   EXPECT_THAT(
       differences(before, "route \"1\": x\n    no rule applies\nroute \"2\": y\n    rule \"a\": 5/s\n"),
@@ -59,7 +59,7 @@ TEST(Differences, IncludeChangesOfTheRoutesThatARuleAppliesTo) {
       << "the change is reported for the rule, not for each route";
 }
 
-TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
+TEST(Differences, ReportAChangedOrderOfRoutesOrOverrides) {
   EXPECT_THAT(differences("route \"1\": x\nroute \"2\": y\nroute \"3\": z\n",
                           "route \"4\": w\nroute \"2\": y\nroute \"1\": x\n"),
               ElementsAre("no longer: route \"3\": z", "now: route \"4\": w",
@@ -72,7 +72,7 @@ TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
 
 // The two descriptions have no line in common. But within each description many lines are equal, as in a
 // configuration with thousands of routes and the same rules for each.
-TEST(Differences, AreFoundInTextsOfVeryManyLines) {
+TEST(Differences, ListEachChangeOnceInTextsOfVeryManyLines) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {
     std::string lines;
@@ -112,7 +112,7 @@ TEST_F(UnshownDifferences, AreEmptyForEqualConfigurations) {
   EXPECT_THAT(unshown_differences(read(by_keys_ + alert("/a")), read(by_keys_ + alert("/a"))), IsEmpty());
 }
 
-TEST_F(UnshownDifferences, IncludeChangedApiKeysAndTheirHolders) {
+TEST_F(UnshownDifferences, ReportChangedApiKeysAndKeyHolders) {
   const auto before = read(by_keys_);
   const auto told = ElementsAre("now: the keys file has other keys, or says other things of them");
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"b\"\n")), told);
@@ -121,12 +121,12 @@ TEST_F(UnshownDifferences, IncludeChangedApiKeysAndTheirHolders) {
       << "describe() shows the number of keys";
 }
 
-TEST_F(UnshownDifferences, IncludeAChangedTokenKey) {
+TEST_F(UnshownDifferences, ReportAChangedTokenKey) {
   EXPECT_THAT(unshown_differences(read(tokens('a')), read(tokens('b'))),
               ElementsAre("now: tokens are verified with other keys"));
 }
 
-TEST_F(UnshownDifferences, IncludeAChangedWebhookPath) {
+TEST_F(UnshownDifferences, ReportAChangedWebhookPath) {
   EXPECT_THAT(unshown_differences(read(tokens('a') + alert("/a")), read(tokens('a') + alert("/b"))),
               ElementsAre("now: alert \"many\" has another path, authorization or ca"));
 }

@@ -51,7 +51,7 @@ bool forwards(const Imported& result) {
   return result.toml.find("\nupstream = ") != std::string::npos;
 }
 
-TEST(ImportAccess, AuthOffDisablesOnlyItsOwnAuthDirective) {
+TEST(ImportAccess, EachAuthDirectiveIsDisabledOnlyByItsOwnOff) {
   EXPECT_FALSE(forwards(imported_location("auth_basic off;", "auth_request /auth;")));
   EXPECT_FALSE(forwards(imported_location("auth_request off;", "auth_basic x;")));
   EXPECT_FALSE(forwards(imported_location("auth_jwt x; auth_basic off;")));
@@ -59,7 +59,7 @@ TEST(ImportAccess, AuthOffDisablesOnlyItsOwnAuthDirective) {
       forwards(imported_location("auth_basic off; auth_request off;", "auth_basic x; auth_request /a;")));
 }
 
-TEST(ImportAccess, LocationWithAnUnknownAuthDirectiveIsNotForwarded) {
+TEST(ImportAccess, LocationWithAnUnknownAuthDirectiveForwardsNoRequest) {
   for (const char* guard : {"auth_pam x;", "auth_ldap x;", "access_by_lua_file a.lua;",
                             "access_by_lua_block { deny() }", "auth_jwt_require $a;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
@@ -68,7 +68,7 @@ TEST(ImportAccess, LocationWithAnUnknownAuthDirectiveIsNotForwarded) {
 
 constexpr const char* kProxies = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;";
 
-TEST(ImportAccess, TrustedProxiesAreOmittedIfNginxReadsTheClientAddressDifferently) {
+TEST(ImportAccess, TrustedProxiesAreNotTranslatedIfNginxFindsTheClientAddressInAnotherWay) {
   const std::string whole = std::string(kProxies) + "real_ip_recursive on;";
   EXPECT_THAT(imported_location("", "", whole).toml, HasSubstr("trusted_proxies = [\"127.0.0.0/8\"]"));
   for (const auto& other :
@@ -80,7 +80,7 @@ TEST(ImportAccess, TrustedProxiesAreOmittedIfNginxReadsTheClientAddressDifferent
   }
 }
 
-TEST(ImportAccess, TrustedProxiesAreOmittedIfServersTrustDifferentProxies) {
+TEST(ImportAccess, TrustedProxiesAreNotTranslatedIfServersTrustDifferentProxies) {
   const auto two = [](const std::string& one, const std::string& other) {
     return imported("real_ip_header X-Forwarded-For; real_ip_recursive on; server { " + one +
                     " location / { proxy_pass http://127.0.0.1:1; } } server { " + other +
@@ -93,7 +93,7 @@ TEST(ImportAccess, TrustedProxiesAreOmittedIfServersTrustDifferentProxies) {
   EXPECT_THAT(apart.notes, Contains(HasSubstr("set_real_ip_from: locations differ")));
 }
 
-TEST(ImportAccess, LocationWithAllowAndDenyIsNotForwardedIfTrustedProxiesAreOmitted) {
+TEST(ImportAccess, LocationWithAllowAndDenyForwardsNoRequestIfTrustedProxiesAreNotTranslated) {
   const auto result = imported_location("allow 127.0.0.1; deny all;", "", kProxies);
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: allow and deny")));
@@ -102,7 +102,7 @@ TEST(ImportAccess, LocationWithAllowAndDenyIsNotForwardedIfTrustedProxiesAreOmit
   EXPECT_THAT(imported_location("deny all;", "", kProxies).notes, Not(Contains(HasSubstr("allow and deny"))));
 }
 
-TEST(ImportAccess, UnsupportedListenDirectiveDoesNotOpenTheDefaultAddress) {
+TEST(ImportAccess, ServerWithOnlyAnUnsupportedListenDirectiveGetsNoListener) {
   for (const char* listen : {"listen 127.0.0.1:443 quic;", "listen foo:bar;"}) {
     const auto server =
         std::string("server { ") + listen + " location / { proxy_pass http://127.0.0.1:1; } }";
@@ -112,7 +112,7 @@ TEST(ImportAccess, UnsupportedListenDirectiveDoesNotOpenTheDefaultAddress) {
   EXPECT_THAT(imported("server { }").toml, HasSubstr("0.0.0.0:80\""));
 }
 
-TEST(ImportAccess, Ipv4AndIpv6ListenersOfAPortAreMergedOnlyIfTheirServersAreEqual) {
+TEST(ImportAccess, Ipv4AndIpv6ListenersOfAPortAreMergedOnlyIfTheyHaveTheSameServers) {
   const auto result = imported(
       "server { listen 80; location / { proxy_pass http://127.0.0.1:1; } } "
       "server { listen [::]:80; location / { return 403; } }");
@@ -135,7 +135,7 @@ TEST(ImportAccess, MethodsNotListedInLimitExceptGet403) {
               Contains(HasSubstr("limit_except: no equal for its block; weir answers 403 to other methods")));
 }
 
-TEST(ImportAccess, UntranslatableRegexThatMayRefuseAnswers403ForItsWholePathPrefix) {
+TEST(ImportAccess, PathPrefixOfAnUntranslatableRegexThatMayDenyRequestsGets403) {
   const auto closed = imported(R"(server { location ~ "^/private [ab ]rea/" { deny all; }
                                   location ~ ^/(?!public) { auth_basic x; } })");
   EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/private%20\" }\nrespond = { status = 403 }"));
@@ -146,14 +146,14 @@ TEST(ImportAccess, UntranslatableRegexThatMayRefuseAnswers403ForItsWholePathPref
   EXPECT_THAT(open.notes, Contains(HasSubstr("other locations may take some of its requests")));
 }
 
-TEST(ImportAccess, LocationThatNginxRefusesGetsNoNoteAboutFiles) {
+TEST(ImportAccess, ReportNotesNoMissingFilesForALocationThatDeniesEveryRequest) {
   for (const char* text : {"deny all;", "auth_basic x;"})
     EXPECT_THAT(
         imported(std::string("server { location /a/ { ") + text + " } location / { return 404; } }").notes,
         Not(Contains(HasSubstr("no equal for files"))));
 }
 
-TEST(ImportAccess, OutputContainsNoReferenceToAnEnvironmentVariable) {
+TEST(ImportAccess, TextLikeAnEnvironmentVariableIsNotCopiedIntoTheConfiguration) {
   const auto result = imported("server { default_type \"${HOME}\"; location / { return 200 a; } }");
   EXPECT_THAT(result.toml, HasSubstr("content_type = \"text/plain\""));
   EXPECT_THAT(result.notes, Contains(HasSubstr("default_type: no equal for \"${\"")));
@@ -166,7 +166,7 @@ TEST(ImportAccess, ControlCharactersAreEscapedInCommentsAndNotes) {
   EXPECT_THAT(result.notes, Contains("a\\x0A[admin]:1: \\x1B[1m: no equal"));
 }
 
-TEST(ImportReport, NotesDirectivesThatHaveNoEquivalentInWeir) {
+TEST(ImportReport, ListsDirectivesThatHaveNoEquivalentInWeir) {
   const auto result =
       imported_location("proxy_pass_request_headers off; proxy_pass_request_body off; root /a;",
                         "merge_slashes off; ssl_verify_depth 2;");
@@ -177,14 +177,14 @@ TEST(ImportReport, NotesDirectivesThatHaveNoEquivalentInWeir) {
               Not(Contains(HasSubstr("no equal; weir "))));
 }
 
-TEST(ImportCloses, LocationWithLuaThatMayRefuseRequestsIsNotForwarded) {
+TEST(ImportCloses, LocationWithLuaThatMayRefuseRequestsForwardsNoRequest) {
   for (const char* guard : {"rewrite_by_lua_block { ngx.exit(403) }", "rewrite_by_lua_file a.lua;",
                             "server_rewrite_by_lua_file a.lua;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
   EXPECT_TRUE(forwards(imported_location("rewrite_by_lua_no_postpone on;")));
 }
 
-TEST(ImportCloses, LocationWithDenyUnixIsNotForwardedOnAUnixSocket) {
+TEST(ImportCloses, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   const auto result = imported_location("deny unix:; allow 10.0.0.0/8; deny all;", "listen unix:/run/a;");
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: deny unix: has no equal")));
@@ -226,7 +226,7 @@ TEST(ImportCloses, ListenerForIpv6OnlyAnswers403ToIpv4Clients) {
         << listen;
 }
 
-TEST(ImportCloses, ReportNotesThatProxySslVerifyDepthHasNoEquivalent) {
+TEST(ImportCloses, ReportSaysThatProxySslVerifyDepthHasNoEquivalent) {
   EXPECT_THAT(
       imported_location("proxy_ssl_verify_depth 1;").notes,
       Contains(HasSubstr("proxy_ssl_verify_depth: no equal; weir accepts a chain of any usual length")));

@@ -99,7 +99,7 @@ TEST(Ingress, LimitAnnotationsBecomeRulesKeyedByAddress) {
                 HasSubstr("not = { ip = [\"10.0.0.0/8\", \"192.0.2.1\"] }"));
 }
 
-TEST(Ingress, LimitOfAnIngressCountsAllItsPathsTogether) {
+TEST(Ingress, AllPathsOfAnIngressShareTheLimitOfTheIngress) {
   const auto result = import_of({.annotations = "limit-rps: '10'",
                                  .paths = ingress_path("/a", "Exact") + ", " + ingress_path("/b", "Exact")});
   EXPECT_EQ(result.toml.find("[[rule]]"), result.toml.rfind("[[rule]]"));
@@ -107,7 +107,7 @@ TEST(Ingress, LimitOfAnIngressCountsAllItsPathsTogether) {
               HasSubstr("match = { route = [\"shop.example.com = /b\", \"shop.example.com = /a\"] }"));
 }
 
-TEST(Ingress, SourceRangesBecomeRoutes) {
+TEST(Ingress, SourceRangesBecomeRoutesThatAnswer403ToOtherAddresses) {
   const auto result =
       import_annotations("whitelist-source-range: 10.0.0.0/8\ndenylist-source-range: 10.1.0.0/16");
   const auto deny = result.toml.find("ip = \"10.1.0.0/16\"");
@@ -119,7 +119,7 @@ TEST(Ingress, SourceRangesBecomeRoutes) {
       << "for all other addresses";
 }
 
-TEST(Ingress, HostWithACertificateRedirectsToHttps) {
+TEST(Ingress, HostWithATlsSecretRedirectsHttpToHttps) {
   const std::string tls = "{hosts: [shop.example.com], secretName: shop-tls}";
   const auto toml = [&](const std::string& annotations) {
     return translated(yaml_of({.annotations = annotations, .tls = tls})).toml;
@@ -138,7 +138,7 @@ TEST(Ingress, HostWithACertificateRedirectsToHttps) {
       Not(HasSubstr("308")));
 }
 
-TEST(Ingress, RewriteTargetChangesThePath) {
+TEST(Ingress, RewriteTargetBecomesARewriteOfThePath) {
   const auto result = import_of({.annotations = "rewrite-target: /$2",
                                  .paths = ingress_path("/api(/|$)(.*)", "ImplementationSpecific")});
   EXPECT_THAT(result.toml, HasSubstr("path = \"~(?i)^/api(/|(?:%0A)?$)(.*)\""));
@@ -151,7 +151,7 @@ TEST(Ingress, RewriteTargetChangesThePath) {
   }
 }
 
-TEST(Ingress, RegularExpressionsAreOrderedAsInIngressNginx) {
+TEST(Ingress, RoutesWithRegularExpressionsHaveTheOrderOfIngressNginx) {
   const auto toml = import_of({.annotations = "use-regex: 'true'",
                                .paths = ingress_path("/a/b", "Exact") + ", " +
                                         ingress_path("/a/[b-z]{3}", "ImplementationSpecific")})
@@ -170,7 +170,7 @@ TEST(Ingress, RedirectAnnotationsBecomeRedirects) {
   EXPECT_THAT(import_annotations("app-root: /shop").toml, HasSubstr("location = \"http://{host}/shop\""));
 }
 
-TEST(Ingress, ProxyAnnotationsBecomeBodyLimitTimeoutsAndProtocol) {
+TEST(Ingress, ProxyAnnotationsBecomeMaxBodyTimeoutsAndTheUpstreamsProtocol) {
   EXPECT_THAT(import_annotations("proxy-body-size: 8m").toml, HasSubstr("max_body = \"8MiB\""));
   EXPECT_THAT(import_annotations("proxy-body-size: '0'").toml,
               AllOf(Not(HasSubstr("[server]")), HasSubstr("upstream = \"web.store.svc:80\"\n\n")));
@@ -182,7 +182,7 @@ TEST(Ingress, ProxyAnnotationsBecomeBodyLimitTimeoutsAndProtocol) {
   EXPECT_FALSE(has_upstream(import_annotations("backend-protocol: FCGI")));
 }
 
-TEST(Ingress, CorsFieldsAreAddedAndPreflightsAreAnswered) {
+TEST(Ingress, CorsAnnotationsBecomeResponseFieldsAndAnAnswerToPreflights) {
   const auto one = import_annotations(
                        "enable-cors: 'true'\ncors-allow-origin: https://app.example\ncors-max-age: '600'\n"
                        "cors-allow-methods: GET, PUT\ncors-expose-headers: X-A")
@@ -209,7 +209,7 @@ TEST(Ingress, CorsFieldsAreAddedAndPreflightsAreAnswered) {
 }
 
 // weir must not admit a request that ingress-nginx would refuse.
-TEST(Ingress, IngressIsNotForwardedIfWeirCannotEnforceAnAnnotation) {
+TEST(Ingress, IngressForwardsNoRequestIfWeirCannotEnforceAnAnnotation) {
   for (const char* annotation :
        {"auth-url: https://auth.example", "auth-type: basic", "auth-tls-secret: store/ca",
         "enable-modsecurity: 'true'", "configuration-snippet: 'deny all;'",
@@ -235,14 +235,14 @@ TEST(Ingress, CanaryAndSslPassthroughIngressesAreLeftOut) {
   }
 }
 
-TEST(Ingress, ReportNamesUntranslatedAnnotationsAndTheirLines) {
+TEST(Ingress, ReportListsEachUntranslatedAnnotationWithItsLine) {
   const auto result = import_annotations("proxy-buffering: 'on'\nlimit-rate: '5'\nnonsense: x");
   EXPECT_THAT(result.notes,
               testing::ElementsAre("i.yaml:9: limit-rate: not imported; weir: bandwidth = \"…\" on a rule",
                                    "i.yaml:10: nonsense: no equal, or no annotation of ingress-nginx"));
 }
 
-TEST(Ingress, BackendWithoutAPortNumberAnswers502) {
+TEST(Ingress, IngressWhoseServiceHasNoPortNumberAnswers502) {
   const auto result = import_of(
       {.paths = "{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}"});
   EXPECT_FALSE(has_upstream(result));
@@ -260,7 +260,7 @@ TEST(Ingress, OlderIngressWinsIfTwoHaveTheSamePath) {
   EXPECT_THAT(result.notes, Contains(HasSubstr("is never used: the Ingress store/old has it")));
 }
 
-TEST(Ingress, ReadsListsOfIngressesAndReportsOtherObjects) {
+TEST(Ingress, ListsOfIngressesAreReadAndOtherObjectsAreReported) {
   auto item = yaml_of({});
   for (auto at = item.find('\n'); at != std::string::npos && at + 1 < item.size();
        at = item.find('\n', at + 3))

@@ -22,7 +22,7 @@ std::string error_of(const std::string& text) {
   return result ? "none" : result.error().message;
 }
 
-TEST(NginxParser, ReadsDirectivesBlocksAndLines) {
+TEST(NginxParser, ReadsDirectivesAndBlocksWithTheirLineNumbers) {
   const auto all = parsed("a 1  2;\n# b 3;\nserver {\n  listen 80;\n}\n");
   ASSERT_EQ(all.size(), 2u);
   EXPECT_THAT(all[0].arguments, ElementsAre("1", "2"));
@@ -38,7 +38,7 @@ TEST(NginxParser, ReadsQuotesAndEscapesLikeNginx) {
   EXPECT_THAT(all[0].arguments, ElementsAre("x y", "it \"is\"", "a\"b\n", "c\\ d", "\\.php$", "", "\\d"));
 }
 
-TEST(NginxParser, KeepsHashesAndVariablesWithinWords) {
+TEST(NginxParser, HashSignOrVariableInsideAWordIsPartOfTheWord) {
   const auto all = parsed("a b#c ${x}y $z#;\nq 1;");
   EXPECT_THAT(all[0].arguments, ElementsAre("b#c", "${x}y", "$z#"));
   EXPECT_EQ(all.size(), 2u);
@@ -51,7 +51,7 @@ TEST(NginxParser, SkipsLuaBlocks) {
   EXPECT_EQ(all[1].name, "b");
 }
 
-TEST(NginxParser, DoesNotCountBracesInStringsAndCommentsOfLua) {
+TEST(NginxParser, LuaBlockDoesNotEndAtABraceInALuaStringOrComment) {
   for (const std::string lua :
        {R"(s = "}"; t = '}\'}'; u = "\"}")", "-- }\n", "--[[ }\n } ]] x()", "s = [[ } ]]",
         "s = [==[ ]] } ]=] ]==]", "-- don't {\n", "a[b[1]] = {}", "a = b - -1 -- {{{\n", "--[=[ }\n]=]"}) {
@@ -73,14 +73,14 @@ TEST(NginxParser, ErrorNamesTheLineOfASyntaxFault) {
   EXPECT_EQ(error_of("x_by_lua_block {"), "nginx.conf:1: the block of x_by_lua_block has no \"}\"");
 }
 
-TEST(NginxParser, BoundsTheDepthOfBlocks) {
+TEST(NginxParser, RejectsBlocksThatAreNestedTooDeeply) {
   std::string text;
   for (std::size_t i = 0; i < kMostDepth - 1; ++i) text += "a {";
   EXPECT_THAT(error_of(text + std::string(kMostDepth - 1, '}')), "none");
   EXPECT_THAT(error_of(text + "a {"), HasSubstr("blocks are more than 64 deep"));
 }
 
-TEST(NginxParser, BoundsTheNumberOfDirectives) {
+TEST(NginxParser, RejectsAFileWithTooManyDirectives) {
   std::string text;
   for (std::size_t i = 0; i < kMostDirectives; ++i) text += "a;";
   EXPECT_EQ(error_of(text), "none");

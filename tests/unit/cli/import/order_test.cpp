@@ -29,13 +29,13 @@ std::vector<std::string> order_of(const std::vector<Location>& locations) {
   return paths;
 }
 
-TEST(LocationOrder, OrdersExactPathsThenRegexesThenLongerPrefixes) {
+TEST(LocationOrder, ExactPathsComeBeforeRegexesAndRegexesBeforePrefixes) {
   EXPECT_THAT(order_of({at(Prefix, "/"), at(Prefix, "/a/"), at(Prefix, "/a/b"), at(Regex, "\\.php$"),
                         at(Exact, "/a/"), at(RegexNoCase, "\\.gif$")}),
               ElementsAre("/a/", "~\\.php(?:%0A)?$", "~(?i)\\.gif(?:%0A)?$", "/a/b*", "/a/*", ""));
 }
 
-TEST(LocationOrder, PutsCaretTildePrefixesBeforeRegexes) {
+TEST(LocationOrder, PrefixesWithCaretTildeComeBeforeRegexes) {
   EXPECT_THAT(order_of({at(Prefix, "/"), at(FirstPrefix, "/s/"), at(Prefix, "/s/p/"), at(Regex, "x")}),
               ElementsAre("/s/* not /s/p/*", "~x", "/s/p/*", ""));
   EXPECT_THAT(order_of({at(FirstPrefix, "/s/"), at(Prefix, "/s/p/"), at(Prefix, "/s/q+/"), at(Regex, "x")}),
@@ -43,14 +43,14 @@ TEST(LocationOrder, PutsCaretTildePrefixesBeforeRegexes) {
   EXPECT_THAT(order_of({at(FirstPrefix, "/s/"), at(Prefix, "/s/p/")}), ElementsAre("/s/p/*", "/s/*"));
 }
 
-TEST(LocationOrder, OmitsAndNotesLocationsThatWeirCannotMatch) {
+TEST(LocationOrder, LocationsThatWeirCannotMatchAreLeftOutAndReported) {
   Notes notes;
   const std::vector<Location> locations{at(Regex, "a(?=b)"), at(Exact, "/a//b")};
   EXPECT_TRUE(order_locations(locations, notes).empty());
   EXPECT_EQ(notes.sorted().size(), 2u);
 }
 
-TEST(LocationOrder, MatchesAnAsteriskInAnNginxPathLiterally) {
+TEST(LocationOrder, AsteriskInAnNginxPathMatchesOnlyAnAsterisk) {
   EXPECT_THAT(order_of({at(Exact, "/a*"), at(Prefix, "/b*c")}), ElementsAre("~^/a\\*$", "~^/b\\*c"));
 }
 
@@ -113,7 +113,7 @@ Server named(std::vector<HostName> names) {
 
 using Kind = HostName::Kind;
 
-TEST(HostOrder, PutsExactNamesBeforeWildcardsBeforeExpressions) {
+TEST(HostOrder, ExactNamesComeBeforeWildcardsAndWildcardsBeforeExpressions) {
   const std::vector<Server> servers{named({{Kind::Regex, "~^x"}}), named({{Kind::Leading, "*.example.com"}}),
                                     named({{Kind::Leading, "*.a.example.com"}}),
                                     named({{Kind::Exact, "b.example.com"}}), named({})};
@@ -122,7 +122,7 @@ TEST(HostOrder, PutsExactNamesBeforeWildcardsBeforeExpressions) {
                           HostUnit{1, {"*.example.com"}}, HostUnit{0, {"~^x"}}, HostUnit{4, {}}));
 }
 
-TEST(HostOrder, JoinsNamesOfAServerUnlessANameOfAnotherServerComesBetween) {
+TEST(HostOrder, NamesOfAServerShareARouteUnlessANameOfAnotherServerComesBetween) {
   const std::vector<Server> servers{
       named({{Kind::Exact, "a.org"}, {Kind::Leading, "*.a.org"}, {Kind::Exact, "b.net"}}),
       named({{Kind::Exact, "x.a.org"}, {Kind::Leading, "*.net"}}), named({})};
@@ -131,7 +131,7 @@ TEST(HostOrder, JoinsNamesOfAServerUnlessANameOfAnotherServerComesBetween) {
                           HostUnit{1, {"*.net"}}, HostUnit{2, {}}));
 }
 
-TEST(HostOrder, OmitsNamesOfTheDefaultServerUnlessAnotherServerMatchesThem) {
+TEST(HostOrder, NamesOfTheDefaultServerAreWrittenOnlyIfAnotherServerAlsoMatchesThem) {
   const std::vector<Server> servers{named({{Kind::Exact, "a.org"}}), named({{Kind::Exact, "b.org"}})};
   EXPECT_THAT(order_hosts(servers, {0, 1}, 0), ElementsAre(HostUnit{1, {"b.org"}}, HostUnit{0, {}}));
   const std::vector<Server> overlapping{named({{Kind::Exact, "a.org"}}), named({{Kind::Regex, "~org"}})};

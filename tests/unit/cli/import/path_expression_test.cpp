@@ -18,7 +18,7 @@ bool finds(const std::string& pcre, const std::string& path) {
   return match && match->holds(path);
 }
 
-TEST(PathExpression, PercentEncodesSpecialCharactersAsInNormalisedPaths) {
+TEST(PathExpression, SpecialCharactersArePercentEncodedAsInNormalisedPaths) {
   EXPECT_TRUE(finds("^/private area/", "/private%20area/x"));
   EXPECT_TRUE(finds("^/v1/users/\\{me\\}/", "/v1/users/%7Bme%7D/"));
   EXPECT_TRUE(finds("^/a\\|b", "/a%7Cb"));
@@ -42,7 +42,7 @@ TEST(PathExpression, DollarMatchesBeforeAFinalNewlineAsInPcre) {
   EXPECT_FALSE(finds("\\.php$", "/x.php%0Ab"));
 }
 
-TEST(PathExpression, CommonExpressionsAreKeptUnchanged) {
+TEST(PathExpression, CommonExpressionsAreTranslatedUnchanged) {
   for (const char* pcre :
        {"^/a/(b|c)/[a-z0-9_-]+/\\d{2,3}", "^/~u/.*\\.(gif|jpg)", "(?i)^/a+?", "^/[^/]+/x"}) {
     EXPECT_EQ(path_expression(pcre).pattern, pcre);
@@ -51,12 +51,12 @@ TEST(PathExpression, CommonExpressionsAreKeptUnchanged) {
   EXPECT_EQ(path_expression("^/(?<n>a)").pattern, "^/(?P<n>a)");
 }
 
-TEST(PathExpression, MarksExpressionsThatMayMissPathsAsInexact) {
+TEST(PathExpression, ExpressionThatMayMissSomePathsIsMarkedAsInexact) {
   for (const char* pcre : {"[a ]", "[A-z]", "[^\"]", "\\s", "\\x20", "a;b", "[[:space:]]", "[\\s]", "\\bx"})
     EXPECT_FALSE(path_expression(pcre).exact) << pcre;
 }
 
-TEST(PathExpression, ReturnsTheLiteralPrefixOfAllMatchingPaths) {
+TEST(PathExpression, StartIsTheLiteralPrefixOfAllMatchingPaths) {
   EXPECT_EQ(path_expression("^/a b/[cd]").start, "/a%20b/");
   EXPECT_EQ(path_expression("^/a/bc?d").start, "/a/b");
   EXPECT_EQ(path_expression("^/a/(b|c)").start, "/a/");

@@ -30,7 +30,7 @@ TEST(Translate, NginxVariablesInRedirectsBecomePlaceholders) {
             "respond = { status = 305, body = \"/text\", content_type = \"text/plain\" }");
 }
 
-TEST(Translate, RedirectsThatWeirCannotExpressBecome404AndAreNoted) {
+TEST(Translate, RedirectsThatWeirCannotExpressBecome404AndAreReported) {
   const auto note = [](const std::string& answer) {
     const auto result = of("server { listen 80; listen 443; location / { " + answer + " } }");
     EXPECT_THAT(result.toml, HasSubstr("respond = { status = 404 }"));
@@ -47,7 +47,7 @@ TEST(Translate, RedirectsThatWeirCannotExpressBecome404AndAreNoted) {
   EXPECT_THAT(port.notes, Contains(HasSubstr("$http_host: weir redirects to the host without its port")));
 }
 
-TEST(Translate, ProxyPassPathReplacesTheLocationPath) {
+TEST(Translate, PathInProxyPassReplacesThePathOfTheLocation) {
   const auto of_path = [](const std::string& location, const std::string& uri) {
     return of("server { location " + location + " { proxy_pass http://127.0.0.1:1" + uri + "; } }");
   };
@@ -79,7 +79,7 @@ TEST(Translate, ProxySetHeaderVariablesBecomePlaceholders) {
               Contains(HasSubstr("proxy_set_header: Host: no equal")));
 }
 
-TEST(Translate, HeaderThatCannotBeTranslatedIsRemovedFromTheRequest) {
+TEST(Translate, ProxySetHeaderThatCannotBeTranslatedRemovesTheFieldFromRequests) {
   const auto result = of_location(
       "proxy_set_header X-User $remote_user; proxy_set_header Cookie $http_cookie;"
       "proxy_set_header X-A $http_x_b;");

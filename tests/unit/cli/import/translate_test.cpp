@@ -33,20 +33,20 @@ TEST(Translate, WeirAcceptsTheTranslationOfEverySample) {
 
 constexpr const char* kZone = "limit_req_zone $binary_remote_addr zone=z:1m rate=10r/s;";
 
-TEST(Translate, BurstWithNodelayBecomesGcra) {
+TEST(Translate, LimitReqWithBurstAndNodelayBecomesGcra) {
   EXPECT_THAT(of_location("limit_req zone=z burst=20 nodelay;", kZone).toml,
               HasSubstr("name = \"z\"\nkey = [\"ip\"]\nalgorithm = \"gcra\"\nlimit = \"10/s\"\nburst = "
                         "20\nstatus = 503\n"));
 }
 
-TEST(Translate, BurstWithoutNodelayBecomesAQueue) {
+TEST(Translate, LimitReqWithBurstButWithoutNodelayBecomesAQueue) {
   EXPECT_THAT(of_location("limit_req zone=z burst=20;", kZone).toml,
               HasSubstr("algorithm = \"leaky_bucket\"\nlimit = \"10/s\"\nqueue = 20\n"));
   EXPECT_THAT(of_location("limit_req zone=z;", kZone).toml,
               HasSubstr("algorithm = \"gcra\"\nlimit = \"10/s\"\nburst = 0\n"));
 }
 
-TEST(Translate, DelayParameterBecomesGcraAndIsNoted) {
+TEST(Translate, LimitReqWithDelayBecomesGcraAndIsReported) {
   const auto result = of_location("limit_req zone=z burst=20 delay=8;", kZone);
   EXPECT_THAT(result.toml, HasSubstr("algorithm = \"gcra\"\nlimit = \"10/s\"\nburst = 20\n"));
   EXPECT_THAT(result.notes, Contains(HasSubstr("n.conf:1: limit_req: delay=8: no equal")));
@@ -62,7 +62,7 @@ TEST(Translate, RatesAreRoundedDownToThousandthsPerSecondAsInNginx) {
   EXPECT_THAT(rate("1r/m"), HasSubstr("limit = \"16/1000s\"\n"));
 }
 
-TEST(Translate, LocationInheritsAStatusAndDryRunWrittenAfterIt) {
+TEST(Translate, LocationInheritsLimitReqStatusAndDryRunThatFollowItInTheFile) {
   const auto toml = of(std::string(kZone) +
                        "server { location / { limit_req zone=z; proxy_pass http://127.0.0.1:1; } "
                        "limit_req_status 429; limit_req_dry_run on; }")
@@ -82,7 +82,7 @@ std::string key_of(const std::string& key) {
   return begin == std::string::npos ? "none" : toml.substr(begin, toml.find("\nalgorithm") - begin);
 }
 
-TEST(Translate, ZoneKeysBecomeRuleKeys) {
+TEST(Translate, KeyOfALimitReqZoneBecomesTheKeyOfTheRule) {
   EXPECT_EQ(key_of("$remote_addr"), "key = [\"ip\"]");
   EXPECT_EQ(key_of("$http_x_api_key"), "key = [\"header:X-Api-Key\"]");
   EXPECT_EQ(key_of("${arg_user}"), "key = [\"query:user\"]");
@@ -93,7 +93,7 @@ TEST(Translate, ZoneKeysBecomeRuleKeys) {
   EXPECT_EQ(key_of("all"), "key = []");
 }
 
-TEST(Translate, ServerNameKeyMakesARuleForEachNamedServer) {
+TEST(Translate, LimitKeyedByServerNameBecomesARuleForEachNamedServer) {
   const auto toml = of("limit_req_zone $server_name zone=z:1m rate=1r/s; limit_req zone=z; "
                        "server { server_name a.example; location / { proxy_pass http://127.0.0.1:1; } } "
                        "server { server_name b.example; location / { proxy_pass http://127.0.0.1:1; } } "
@@ -104,14 +104,14 @@ TEST(Translate, ServerNameKeyMakesARuleForEachNamedServer) {
   EXPECT_THAT(toml, Not(HasSubstr("z-3")));
 }
 
-TEST(Translate, RuleKeyedByAnUnknownVariableIsOmittedAndNoted) {
+TEST(Translate, LimitKeyedByAnUnknownVariableIsLeftOutAndReported) {
   const auto result = of_location("limit_req zone=z;", "map $a $b {} limit_req_zone $b zone=z:1m rate=1r/s;");
   EXPECT_THAT(result.toml, Not(HasSubstr("[[rule]]")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("limit_req_zone: key $b: no equal")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("limit_req: not imported, because the zone z is not")));
 }
 
-TEST(Translate, RuleAppliesToTheRoutesOfItsLocations) {
+TEST(Translate, LimitAppliesToTheRoutesOfAllLocationsThatUseItsZone) {
   const auto toml =
       of(std::string(kZone) +
          "server { location / { proxy_pass http://127.0.0.1:1; } location /a/ { limit_req zone=z; "
@@ -121,7 +121,7 @@ TEST(Translate, RuleAppliesToTheRoutesOfItsLocations) {
   EXPECT_THAT(toml, HasSubstr("match = { route = [\"server1 /a/\", \"server1 /b/\"] }\nkey"));
 }
 
-TEST(Translate, LocationWithReturnIsNotLimited) {
+TEST(Translate, LimitDoesNotApplyToALocationWithReturn) {
   const auto toml = of(std::string(kZone) +
                        "limit_req zone=z; server { location / { proxy_pass http://127.0.0.1:1; } "
                        "location = /ping { default_type text/css; return 200 \"pong\\n\"; } }")
@@ -140,7 +140,7 @@ TEST(Translate, LocationLimitReplacesTheInheritedLimit) {
   EXPECT_THAT(toml, HasSubstr("name = \"z\"\nmatch = { route = \"server1 /\" }"));
 }
 
-TEST(Translate, ZoneUsedWithTwoBurstsBecomesTwoRulesAndIsNoted) {
+TEST(Translate, ZoneUsedWithTwoBurstsBecomesTwoRulesAndIsReported) {
   const auto result = of(std::string(kZone) +
                          "\nserver { location / { limit_req zone=z; proxy_pass http://127.0.0.1:1; }\n"
                          "location /a/ { limit_req zone=z burst=5; proxy_pass http://127.0.0.1:1; } }");
@@ -185,7 +185,7 @@ TEST(Translate, MaxBodyEqualsClientMaxBodySizeOfNginx) {
   EXPECT_THAT(toml, Not(HasSubstr("[server]")));
 }
 
-TEST(Translate, UpstreamKeepsItsServersBalanceAndTimeouts) {
+TEST(Translate, UpstreamKeepsItsServersBalancingMethodAndTimeouts) {
   const auto toml =
       of_location(
           "",
@@ -221,7 +221,7 @@ TEST(Translate, DefaultServerMatchesAllOtherHosts) {
   EXPECT_LT(toml.find("match = { host = \"*.b.example\" }"), toml.find("name = \"a.example /\"\nupstream"));
 }
 
-TEST(Translate, ListenersWithDifferentServersAreNamed) {
+TEST(Translate, ListenersWithDifferentServersGetNamesThatTheirRoutesMatch) {
   const auto toml = of("server { listen 80; location / { proxy_pass http://127.0.0.1:1; } } "
                        "server { listen 81; location / { proxy_pass http://127.0.0.1:2; } }")
                         .toml;
@@ -240,14 +240,14 @@ TEST(Translate, ProxiesAreTrustedOnlyIfNginxReadsXForwardedFor) {
   EXPECT_THAT(other.notes, Contains(HasSubstr("set_real_ip_from: no equal with real_ip_header X-Real-IP")));
 }
 
-TEST(Translate, SecondAccessLogIsNotedUnlessItIsTheSameFile) {
+TEST(Translate, SecondAccessLogIsReportedUnlessItIsTheSameFile) {
   const auto result = of("access_log logs/a.log; server { access_log logs/a.log; } server { access_log b; }");
   EXPECT_THAT(result.toml, HasSubstr("access = \"/etc/nginx/logs/a.log\""));
   EXPECT_THAT(result.notes, Not(Contains(HasSubstr("logs/a.log: not imported"))));
   EXPECT_THAT(result.notes, Contains(HasSubstr("b: not imported; weir has one access log")));
 }
 
-TEST(Translate, UnknownDirectivesAreNotedWithTheirLine) {
+TEST(Translate, UnknownDirectivesAreReportedWithTheirLine) {
   const auto result =
       of("gzip on;\nserver {\n location / {\n  limit_rate 10k;\n proxy_pass http://127.0.0.1:1;\n"
          "proxy_set_header Host $host; } tcp_nodelay on; }");
@@ -256,13 +256,13 @@ TEST(Translate, UnknownDirectivesAreNotedWithTheirLine) {
                           "n.conf:4: limit_rate: not imported; weir: bandwidth = \"…\" on a rule"));
 }
 
-TEST(Translate, ReadsWorkersBesideTheHttpBlockAndRequiresAServerBlock) {
+TEST(Translate, WorkerProcessesBecomeWorkersAndAFileWithoutAServerBlockIsRejected) {
   EXPECT_THAT(of("worker_processes 3; http { server { } } stream { }").toml, HasSubstr("workers = 3\n"));
   Notes notes;
   EXPECT_EQ(translate({}, "/", notes).error().message, "there is no server block; weir import needs one");
 }
 
-TEST(NginxFiles, IncludesFilesByPatternFromTheFolderOfTheFirstFile) {
+TEST(NginxFiles, IncludePatternIsResolvedInTheFolderOfTheFirstFile) {
   const std::filesystem::path folder = testing::TempDir() + "/weir-import-includes";
   std::filesystem::create_directories(folder / "sites");
   std::ofstream(folder / "nginx.conf") << "a;\nhttp { include sites/*.conf; include none/*.conf; }\n";

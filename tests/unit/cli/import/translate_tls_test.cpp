@@ -33,7 +33,7 @@ TEST(Translate, SslVerifyClientBecomesClientCaAndClientAuth) {
               Not(HasSubstr("client_")));
 }
 
-TEST(Translate, ListenerWithSslVerifyClientButNoCaIsOmitted) {
+TEST(Translate, ListenerWithSslVerifyClientButNoCaIsLeftOut) {
   const auto result = of_tls("server { listen 443 ssl; ssl_verify_client on; }");
   EXPECT_THAT(result.toml, Not(HasSubstr("443")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("listen: 0.0.0.0:443 has ssl_verify_client and no "
@@ -51,7 +51,7 @@ TEST(Translate, ListenerTakesTheStrictestClientAuthOfItsServers) {
                                  "ssl_verify_client; weir has client_auth = \"require\" for all")));
 }
 
-TEST(Translate, ListenerWhoseServersHaveDifferentClientCasIsOmitted) {
+TEST(Translate, ListenerIsLeftOutIfItsServersHaveDifferentClientCas) {
   const auto result = of_tls(
       "ssl_verify_client on; server { listen 443 ssl; ssl_client_certificate c.crt; } "
       "server { listen 443 ssl; server_name a; ssl_client_certificate d.crt; }");

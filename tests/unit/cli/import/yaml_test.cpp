@@ -35,13 +35,13 @@ TEST(Yaml, ReadsMapsListsAndTextsWithTheirLines) {
   EXPECT_EQ((*parsed)[1].text, "second");
 }
 
-TEST(Yaml, ReadsJson) {
+TEST(Yaml, ReadsJsonAsYaml) {
   const auto parsed = parse_yaml("{\"a\": {\"b\": [1, \"x\"]}}", "i.json");
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->front().find("a")->find("b")->items[1].text, "x");
 }
 
-TEST(Yaml, ErrorsNameTheLine) {
+TEST(Yaml, SyntaxErrorNamesItsLine) {
   EXPECT_THAT(error_of("a: 1\nb: [1\n"), testing::StartsWith("i.yaml:"));
   EXPECT_EQ(error_of("a: 1\na: 2\n"), "i.yaml:2: found the key \"a\" twice; remove one of them");
   EXPECT_EQ(error_of("a: 1\n[x]: 2\n"), "i.yaml:2: found a key that is no text");
@@ -55,7 +55,7 @@ TEST(Yaml, RejectsAnchorsAndAliases) {
   EXPECT_THAT(error_of("a: *x\n"), testing::StartsWith("i.yaml:1: "));
 }
 
-TEST(Yaml, BoundsTheDepthAndTheNumberOfKeys) {
+TEST(Yaml, RejectsTextsThatAreNestedTooDeeplyOrHaveTooManyKeys) {
   EXPECT_EQ(error_of(std::string(kDeepestYaml, '[') + std::string(kDeepestYaml, ']')), "");
   EXPECT_THAT(error_of(std::string(kDeepestYaml + 1, '[') + std::string(kDeepestYaml + 1, ']')),
               HasSubstr("found more than 64 levels"));
