@@ -26,7 +26,7 @@ TEST(EscapeWarnings, NoWarningOfInventedApiKeysIfAnotherRuleLimitsEachAddress) {
       << "one client could use up the limit of all clients";
 }
 
-TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
+TEST(EscapeWarnings, ConcurrencyLimitPerAddressDoesNotPreventTheWarnings) {
   const std::string concurrency =
       "[[rule]]\nname = \"few\"\nkey = [\"ip\"]\nalgorithm = \"concurrency\"\nlimit = 5\n";
   for (const auto& [key, warning] :
@@ -43,7 +43,7 @@ TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
   }
 }
 
-TEST(EscapeWarnings, ReportOverridesThatAClientCanChoose) {
+TEST(EscapeWarnings, WarnOfHigherOverridesThatAnyClientCanChoose) {
   const auto of = [](const std::string& match, const std::string& limit = "99/s") {
     return "key = [\"ip\"]\noverrides = [{ match = { " + match + " }, limit = \"" + limit + "\" }]\n";
   };
@@ -69,7 +69,7 @@ TEST(EscapeWarnings, ReportOverridesThatAClientCanChoose) {
       << "a rule with such an override does not bound another rule";
 }
 
-TEST(EscapeWarnings, ReportKeysThatAClientCanOmit) {
+TEST(EscapeWarnings, WarnOfKeysThatAClientCanOmitToAvoidTheRule) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   EXPECT_THAT(
@@ -94,7 +94,7 @@ TEST(EscapeWarnings, ReportKeysThatAClientCanOmit) {
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
 }
 
-TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
+TEST(EscapeWarnings, NoWarningOfAKeyThatTheMatchRequires) {
   const auto of = [](const std::string& key, const std::string& match) {
     return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
   };
@@ -128,7 +128,7 @@ unsigned escapes_of(const std::string& key, const std::string& more = "") {
   return kinds;
 }
 
-TEST(EscapeWarnings, ReportEachKeyThatAClientCanInventOrOmit) {
+TEST(EscapeWarnings, FindEachKeyThatAClientCanInventOrOmit) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"([])", kNone},
       {R"(["ip"])", kNone},
@@ -166,7 +166,7 @@ TEST(EscapeWarnings, ReportEachKeyThatAClientCanInventOrOmit) {
   for (const auto& [key, kinds] : cases) EXPECT_EQ(escapes_of(key), kinds) << key;
 }
 
-TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
+TEST(EscapeWarnings, NoWarningOfAKeyForWhichTheMatchAllowsOnlyCertainValues) {
   for (const auto& [key, match] : {std::pair{"method", "methods = [\"GET\", \"POST\"]"},
                                    {"host", "host = \"a.example\""},
                                    {"path", "path = \"/login\""},
@@ -188,7 +188,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
 }
 
 // The warning must disappear if the user does what it advises.
-TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
+TEST(EscapeWarnings, FollowingTheAdviceForAHostKeyRemovesTheWarning) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(warned,
               Contains("weir.toml:11: rule \"x\" is keyed by \"host\", but does not apply to requests "
@@ -213,7 +213,7 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
   return texts;
 }
 
-TEST(EscapeWarnings, ReportTiersOfTheKeysFileThatNoRuleUses) {
+TEST(EscapeWarnings, WarnOfTiersOfTheKeysFileThatNoRuleUses) {
   const auto unnamed = HasSubstr("is not used by any rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},
@@ -234,7 +234,7 @@ TEST(EscapeWarnings, ReportTiersOfTheKeysFileThatNoRuleUses) {
       << "each tier has its own count";
 }
 
-TEST(EscapeWarnings, IgnoreUnusedTiersIfTheKeysFileNamesKeyHolders) {
+TEST(EscapeWarnings, NoWarningOfUnusedTiersIfTheKeysFileNamesUsersOrOrganisations) {
   const auto of = [](const std::string& more) {
     const Folder folder;
     folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"gold\"\n" + more);

@@ -35,7 +35,7 @@ EditedKeys remove(std::string_view text, std::string_view key) {
   return edit_keys(text, "keys.toml", {.id = ApiKeys::id_of(ApiKeys::digest(key))});
 }
 
-TEST(KeysEdit, AppendsANewKeyByItsDigestOnly) {
+TEST(KeysEdit, NewKeyIsWrittenOnlyAsItsDigest) {
   const auto edited = set(kKeys, "secret", {.user = "eve", .org = "", .tier = "pro", .service = ""});
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text, std::string(kKeys) +
@@ -49,7 +49,7 @@ TEST(KeysEdit, AppendsANewKeyByItsDigestOnly) {
   EXPECT_EQ(set("# none", "secret", {}).keys.size(), 1U) << "the last line has no line break";
 }
 
-TEST(KeysEdit, ReplacesTheHolderAndKeepsCommentsAndTheKey) {
+TEST(KeysEdit, ChangeOfAHolderKeepsTheKeyAndTheComments) {
   const auto edited = set(kKeys, "a", {.user = "ann", .org = "acme", .tier = "pro", .service = ""});
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text,
@@ -62,7 +62,7 @@ TEST(KeysEdit, ReplacesTheHolderAndKeepsCommentsAndTheKey) {
   EXPECT_TRUE(last.text.ends_with("[[key]]\nkey = \"b\"\ntier = \"x\"\n")) << last.text;
 }
 
-TEST(KeysEdit, KeepsTheCommentsOfChangedLines) {
+TEST(KeysEdit, ChangedLineKeepsItsComment) {
   const std::string_view text =
       "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"a\\\"#b\"  # until May\norg='x'#y\r\n"
       "service = \"s\" # goes\n";
@@ -73,7 +73,7 @@ TEST(KeysEdit, KeepsTheCommentsOfChangedLines) {
       "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"pro\"  # until May\norg= \"z\"#y\r\n");
 }
 
-TEST(KeysEdit, KeepsValuesOfTheHolderThatTheChangeDoesNotName) {
+TEST(KeysEdit, ValuesOfAHolderThatAChangeDoesNotNameAreKept) {
   const auto edited = edit_keys(
       kKeys, "keys.toml",
       {.id = ApiKeys::id_of(ApiKeys::digest("a")), .owner = policy::ApiKeyOwnerChange{.tier = "pro"}});
@@ -86,7 +86,7 @@ TEST(KeysEdit, KeepsValuesOfTheHolderThatTheChangeDoesNotName) {
   EXPECT_EQ(cleared.owner, (ApiKeyOwner{"", "acme", "pro", ""}));
 }
 
-TEST(KeysEdit, RemovesAKeyAndKeepsTheOthers) {
+TEST(KeysEdit, RemovingAKeyKeepsTheOtherKeys) {
   const auto edited = remove(kKeys, "a");
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text,
@@ -95,7 +95,7 @@ TEST(KeysEdit, RemovesAKeyAndKeepsTheOthers) {
   EXPECT_EQ(remove(edited.text, "b").keys.size(), 0U);
 }
 
-TEST(KeysEdit, EscapesTextsSoThatTheyAreReadBackUnchanged) {
+TEST(KeysEdit, TextWithQuotesOrLineBreaksIsReadBackUnchanged) {
   for (const auto* text :
        {"a\"b", "a\\b", "line\nbreak", "\x01", "\x7f", "caf\xc3\xa9", "# no comment", "]]"}) {
     const auto edited = set(kKeys, "n", {.user = text, .org = "", .tier = "", .service = ""});
@@ -126,7 +126,7 @@ TEST(KeysEdit, RefusesAFileWithMistakes) {
 
 // weir edits the text of the file line by line. It refuses a file that has its keys in any other form than
 // [[key]] tables with one entry a line, so that it never damages the file.
-TEST(KeysEdit, RefusesFilesWhoseTablesAreNotWrittenLineByLine) {
+TEST(KeysEdit, RefusesAFileThatDoesNotWriteEachValueOnALineOfItsOwn) {
   for (const auto* text :
        {"key = [{ key = \"a\", user = \"u\" }]\n", "[[key]]\nkey = \"a\"\n\"user\" = \"u\"\n",
         "[[key]]\nkey = \"a\"\nuser = \"\"\"\nu\n[[key]]\n\"\"\"\n"}) {

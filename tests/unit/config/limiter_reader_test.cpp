@@ -116,7 +116,7 @@ TEST(LimiterReader, ErrorNamesKeysThatTheAlgorithmDoesNotUse) {
               ElementsAre(HasSubstr("a bucket must be at least 1us long")));
 }
 
-TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
+TEST(LimiterReader, ConcurrencyLimitMustBeAWholeNumber) {
   const std::string concurrency = "algorithm = \"concurrency\"\n";
   EXPECT_THAT(rule_mistakes(concurrency + "limit = \"10/s\"\n"),
               ElementsAre("weir.toml:14: rule[x].limit: found a string; expected a whole number from 1 to "
@@ -138,7 +138,7 @@ const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis:
 
 // At low load the elastic limit replaces the rule's own limit. A lower elastic limit would then refuse
 // requests that the rule's own limit admits.
-TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
+TEST(LimiterReader, RejectsAnElasticLimitBelowTheNormalLimitOfTheRule) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return rule_mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
   };
@@ -165,7 +165,7 @@ TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
   EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\""), IsEmpty());
 }
 
-TEST(LimiterReader, AcceptsRedisForEveryAlgorithmThatCountsAdmissions) {
+TEST(LimiterReader, EveryAlgorithmThatCountsAdmissionsMayUseRedis) {
   for (const std::string word :
        {"token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window"}) {
     const auto plain = "limit = \"6/day\"\nalgorithm = \"" + word + "\"\n";
@@ -188,7 +188,7 @@ TEST(LimiterReader, AcceptsRedisForEveryAlgorithmThatCountsAdmissions) {
               IsEmpty());
 }
 
-TEST(LimiterReader, ComputesTheLocalShareOfEachAlgorithm) {
+TEST(LimiterReader, LocalShareOfEachAlgorithmIsItsLimitDividedByTheReplicas) {
   const auto share = [](const std::string& more) {
     const auto settings = parse_settings(rule(more + kRedis), kFile);
     return limit::describe(settings.rules[1].local_share.value());

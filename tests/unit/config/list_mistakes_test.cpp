@@ -19,7 +19,7 @@ std::string texts(const std::string& key, const std::string& good, const std::st
   return list(key, '"' + good + '"', '"' + bad + '"');
 }
 
-TEST(ListMistakes, AreReportedAtTheLineOfTheServer) {
+TEST(ListMistakes, ErrorAboutAServerNamesTheLineOfTheServerInTheList) {
   const auto of = [](const std::string& bad) {
     return mistakes_in(with("[[upstream]]\nname = \"b\"\n" + list("servers", "\"a:1\"", bad)));
   };
@@ -32,7 +32,7 @@ TEST(ListMistakes, AreReportedAtTheLineOfTheServer) {
               ElementsAre(StartsWith("weir.toml:15: upstream[b].servers[#2].weight: found 0")));
 }
 
-TEST(ListMistakes, AreReportedAtTheLineOfAnElementOfAWrongType) {
+TEST(ListMistakes, ErrorAboutAnElementOfAWrongTypeNamesTheLineOfTheElement) {
   EXPECT_THAT(mistakes_in(with_rule(list("key", "\"ip\"", "5"))),
               ElementsAre("weir.toml:16: rule[x].key: found a list with a whole number in it; expected a "
                           "list of strings"));
@@ -41,7 +41,7 @@ TEST(ListMistakes, AreReportedAtTheLineOfAnElementOfAWrongType) {
       ElementsAre(StartsWith("weir.toml:16: rule[x].overrides: found a list with a whole number in it")));
 }
 
-TEST(ListMistakes, AreReportedAtTheLineOfTheCondition) {
+TEST(ListMistakes, ErrorAboutAConditionNamesTheLineOfTheConditionInTheList) {
   const auto of = [](const std::string& key, const std::string& good, const std::string& bad) {
     return mistakes_in(with_rule("[rule.match]\n" + texts(key, good, bad)));
   };
@@ -56,7 +56,7 @@ TEST(ListMistakes, AreReportedAtTheLineOfTheCondition) {
               ElementsAre(StartsWith("weir.toml:17: rule[x].match.body_contains: ")));
 }
 
-TEST(ListMistakes, AreReportedAtTheLineOfTheElementInEveryOtherList) {
+TEST(ListMistakes, ErrorAboutAnElementOfAnyOtherListNamesTheLineOfTheElement) {
   EXPECT_THAT(mistakes_in(with_rule(texts("key", "ip", "ipp"))),
               ElementsAre(StartsWith("weir.toml:16: rule[x].key: ")));
   EXPECT_THAT(mistakes_in(with_rule("[rule.charge]\n" + texts("status", "401", "9xx"))),

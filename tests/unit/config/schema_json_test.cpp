@@ -146,7 +146,7 @@ TEST(SchemaJson, DefinesTheKeysOfEveryTable) {
     EXPECT_TRUE(seen.contains(spec));
 }
 
-TEST(SchemaJson, OmitsTheKeysOfOtherTablesInTheTableOfRules) {
+TEST(SchemaJson, TableOfRulesDoesNotDefineKeysOfOtherTables) {
   const auto text = schema_as_json();
   const auto rule = text.substr(text.find("\"rule\": {\n      \"type\": \"object\""));
   const auto keys = rule.substr(0, rule.find("\n    },"));

@@ -112,7 +112,7 @@ TEST(Schema, RejectsUnknownKeysInEveryTable) {
   }
 }
 
-TEST(Schema, SuggestsTheNearestKey) {
+TEST(Schema, ErrorAboutAnUnknownKeySuggestsTheMostSimilarKey) {
   for (const auto& door : doors()) {
     for (const auto& key : door.spec->keys) {
       if (key.name.size() < 4) continue;
@@ -138,7 +138,7 @@ TEST(Schema, RejectsATomlDateForEveryKey) {
     }
 }
 
-TEST(Schema, NamesTheTableThatAMisplacedKeyBelongsTo) {
+TEST(Schema, ErrorAboutAMisplacedKeyNamesTheTableOfTheKey) {
   int refused = 0;
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
@@ -161,7 +161,7 @@ TEST(Schema, EveryDefaultIsValidForItsKey) {
     }
 }
 
-TEST(Schema, DescribesEveryKey) {
+TEST(Schema, EveryKeyHasADescription) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys)
       EXPECT_TRUE(!key.about.empty() || !key.instead.empty()) << key.name;

@@ -35,7 +35,7 @@ TEST(Settings, MinimalConfigurationGetsAllDefaults) {
 }
 
 // Other tests use the default values of the C++ types, so these must equal the schema's defaults.
-TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
+TEST(Settings, DefaultsInTheSchemaEqualTheDefaultsOfTheCppTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
   EXPECT_EQ(settings.server.workers, server.workers);
@@ -78,7 +78,7 @@ TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
 }
 
-TEST(Settings, WaitFor100ContinueDefaultsToAtMostHalfTheTimeout) {
+TEST(Settings, TimeoutOf100ContinueDefaultsToAtMostHalfTheResponseTimeout) {
   const auto of = [](const std::string& timeouts) {
     const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
     return parse(with(text)).upstreams.back().timeouts.expect_continue;
@@ -104,7 +104,7 @@ TEST(Settings, ExpandsEnvironmentVariables) {
   EXPECT_EQ(body("$5 and } {"), "$5 and } {");
 }
 
-TEST(Settings, ValuesOfEnvironmentVariablesAreNotExpandedAgain) {
+TEST(Settings, ReferenceInTheValueOfAnEnvironmentVariableIsNotExpanded) {
   const Variable name("WEIR_TEST_NAME", "${HOME}");
   EXPECT_EQ(*parse(with_rule("body = \"${WEIR_TEST_NAME}\"\n")).rules[1].refusal_body, "${HOME}");
 }
@@ -131,7 +131,7 @@ TEST(Settings, RejectsMoreThan32RulesThatApplyToOneRequest) {
                                     "\"last\" matches; expected at most 32.")));
 }
 
-TEST(Settings, RejectsMoreThan32RulesThatUseTheAddressInPlaceOfAMissingKey) {
+TEST(Settings, RejectsMoreThan32RulesForARequestIfEachUsesTheAddressInPlaceOfAMissingKey) {
   std::string text = kLeast;
   for (int i = 1; i < 33; ++i)
     text += rule_for_path("r" + std::to_string(i), "/*") + "key = [\"user\"]\non_missing = \"ip\"\n";
@@ -157,13 +157,13 @@ TEST(Settings, ReportsEveryMistakeInTheOrderOfTheFile) {
                                     HasSubstr("weir.toml:17: ")));
 }
 
-TEST(Settings, SuggestsTheMostSimilarKeyAttribute) {
+TEST(Settings, ErrorAboutAnUnknownKeyAttributeSuggestsTheMostSimilarAttribute) {
   EXPECT_THAT(mistakes_in(with_rule("key = [\"api_kee\"]\n")),
               ElementsAre(AllOf(HasSubstr("weir.toml:14: rule[x].key: "), HasSubstr("api_kee"),
                                 HasSubstr("\"api_key\""))));
 }
 
-TEST(Settings, RoutesWithTheSamePathGetDifferentLabels) {
+TEST(Settings, UnnamedRoutesWithTheSamePathGetDifferentLabels) {
   const auto routes =
       parse(with("[[route]]\nmatch = { path = \"/a\", host = \"B.example.\" }\nupstream = \"api\"\n"
                  "[[route]]\nmatch = { path = \"/a\" }\nrespond = { status = 204 }\n"
@@ -175,7 +175,7 @@ TEST(Settings, RoutesWithTheSamePathGetDifferentLabels) {
   EXPECT_EQ(routes[3].name, "/a#2");
 }
 
-TEST(Settings, ReadsKeyHoldersFromTheKeysFileAndStoresNoPlainKey) {
+TEST(Settings, KeyHoldersAreReadFromTheKeysFileAndNoPlainKeyIsStored) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
@@ -224,7 +224,7 @@ TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
               ElementsAre(HasSubstr("empty.pem\" is empty; expected a public key in PEM")));
 }
 
-TEST(Settings, ReadsSeveralIssuersOfTokens) {
+TEST(Settings, SeveralTokenIssuersAreRead) {
   const Folder folder;
   folder.write(
       "keys.json",
@@ -244,7 +244,7 @@ TEST(Settings, ReadsSeveralIssuersOfTokens) {
   EXPECT_THAT(describe(settings), HasSubstr("tokens of any algorithm in jwks, of issuer \"https://a\""));
 }
 
-TEST(Settings, ReadsTheUrlOfKeysWithoutFetchingIt) {
+TEST(Settings, UrlOfTokenKeysIsReadButNotFetched) {
   const auto settings =
       parse(with_rule("key = [\"claim:sub\"]\n[client.jwt]\njwks = "
                       "\"http://127.0.0.1:1/keys\"\n[client.jwt.fetch]\nrefresh = "
@@ -298,7 +298,7 @@ TEST(Settings, ListenersWithTlsAlsoSpeakHttp2) {
             (net::Protocols{.http1 = false, .h2 = true}));
 }
 
-TEST(Settings, ReadsTheBoundsOfHttp2) {
+TEST(Settings, ListenerMaySetItsHttp2Bounds) {
   const auto http2 = [](const std::string& keys) {
     return parse(with("[[listener]]\naddress = \"127.0.0.1:0\"\n" + keys)).listeners[1].http2;
   };
@@ -345,7 +345,7 @@ TEST(Settings, ErrorNamesAFileThatCannotBeRead) {
   }
 }
 
-TEST(Settings, AdminListenerBeyondLoopbackNeedsAToken) {
+TEST(Settings, AdminListenerOnAPublicAddressNeedsAToken) {
   for (const auto* address : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/weir.sock"})
     EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"" + std::string(address) + "\"\n")), IsEmpty())
         << address;
@@ -353,7 +353,7 @@ TEST(Settings, AdminListenerBeyondLoopbackNeedsAToken) {
               IsEmpty());
 }
 
-TEST(Settings, AdminListenerBeyondLoopbackRejectsAShortTokenWithoutShowingIt) {
+TEST(Settings, ErrorAboutAShortTokenForAPublicAdminListenerDoesNotShowTheToken) {
   const auto of = [](const std::string& address) {
     return mistakes_in(with("[admin]\naddress = \"" + address + "\"\ntoken = \"0123456789abcde\"\n"));
   };
@@ -408,7 +408,7 @@ TEST(Settings, ErrorNamesACertificateAndAKeyThatDoNotMatch) {
                         HasSubstr("does not belong to the certificate"))));
 }
 
-TEST(Settings, RequestsClientCertificatesIfAClientCaIsConfigured) {
+TEST(Settings, ListenerWithAClientCaRequestsClientCertificates) {
   const net::Certificates made;
   const auto tls = [&](const std::string& more) {
     return with_rule(

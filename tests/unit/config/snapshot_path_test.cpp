@@ -10,7 +10,7 @@
 namespace weir::config::test {
 namespace {
 
-TEST(SnapshotPath, AcceptsAFileInAFolderThatExists) {
+TEST(SnapshotPath, MayNameAFileInAnExistingFolder) {
   const Folder folder;
   EXPECT_FALSE(obstacle_to_snapshot(folder.file("weir.state")));
 }

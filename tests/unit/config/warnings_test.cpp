@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
+TEST(Warnings, WarnOfRulesKeyedByApiKeysThatClientsCanInvent) {
   const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
   const auto warned = Contains(HasSubstr("rule \"x\" counts clients by API key"));
   EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("that invents keys gets a new limit with each")));
@@ -25,7 +25,7 @@ TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
-TEST(Warnings, WarnOfAcmeThatOrdersNothing) {
+TEST(Warnings, WarnIfAcmeIsConfiguredButNoListenerOrdersACertificate) {
   const std::string acme = "[acme]\naccept_terms = true\n";
   EXPECT_THAT(located_warnings_of(with(acme)),
               Contains(testing::StartsWith("weir.toml:11: [acme] weir orders no certificate, because ")));
@@ -35,7 +35,7 @@ TEST(Warnings, WarnOfAcmeThatOrdersNothing) {
               Not(Contains(HasSubstr("weir orders no certificate"))));
 }
 
-TEST(Warnings, WarnIfTheLargestReadBodyExceedsMaxBodyMemory) {
+TEST(Warnings, WarnIfARuleMayReadABodyLargerThanMaxBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
   };
@@ -50,7 +50,7 @@ TEST(Warnings, WarnIfTheLargestReadBodyExceedsMaxBodyMemory) {
   EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "the rule reads no body";
 }
 
-TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
+TEST(Warnings, WarnOfRulesKeyedByValuesThatClientsChooseFreely) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
   const auto warned = Contains(HasSubstr("which clients can choose freely"));
   for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
@@ -100,7 +100,7 @@ TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
 
 // Each shard (part) of the table reserves whole slots for each rule, so a remainder is lost. A table of
 // 400,000 keys reserves no key for any of a thousand rules.
-TEST(Warnings, SuggestAValueOfMaxKeysThatReservesKeysForAThousandRules) {
+TEST(Warnings, FollowingTheAdviceForMaxKeysReservesKeysForEachOfAThousandRules) {
   const auto of = [](const std::string& max_keys) {
     std::string text = "[state.memory]\nmax_keys = " + max_keys + "\n";
     for (int i = 1; i < 1'000; ++i) {
@@ -160,7 +160,7 @@ TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesMore) {
     EXPECT_THAT(warnings_of_routes(first, second), hidden) << first << " " << second;
 }
 
-TEST(Warnings, DoNotWarnOfReachableRoutes) {
+TEST(Warnings, NoWarningOfRoutesThatRequestsCanReach) {
   const std::pair<const char*, const char*> reached[] = {
       {R"({ path = "/api/v1/*" })", R"({ path = "/api/*" })"},
       {R"({ path = "/api/*" })", R"({ path = "/api" })"},
@@ -180,7 +180,7 @@ TEST(Warnings, DoNotWarnOfReachableRoutes) {
         << first << " " << second;
 }
 
-TEST(Warnings, WarnOfKeyAlternativesThatAreNeverUsed) {
+TEST(Warnings, WarnOfAlternativesInAKeyThatAreNeverUsed) {
   const auto of = [](const std::string& key) {
     return located_warnings_of(with_rule("key = [\"" + key + "\"]\n"));
   };
@@ -243,7 +243,7 @@ TEST(Warnings, WarnOfRuleTiersThatNoApiKeyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
-TEST(Warnings, DoNotMentionAMissingKeySecret) {
+TEST(Warnings, NoWarningOfAMissingKeySecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
@@ -288,7 +288,7 @@ TEST(Warnings, WarnIfOneClientCanFillASharedQueue) {
   EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "the rule has no queue";
 }
 
-TEST(Warnings, WarnOfUnusedUpstreamsUnusableKeysAndRulesThatReadEveryBody) {
+TEST(Warnings, WarnOfUnusedUpstreamsOfKeysThatNoRequestHasAndOfRulesThatReadEveryBody) {
   const auto every_body = HasSubstr("rule \"x\" reads the body of every request into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
@@ -301,7 +301,7 @@ TEST(Warnings, WarnOfUnusedUpstreamsUnusableKeysAndRulesThatReadEveryBody) {
               Contains("upstream \"spare\" is used by no route"));
 }
 
-TEST(Warnings, WarnOfUnixAndProxyProtocolListenersWithoutTrustedPeers) {
+TEST(Warnings, WarnOfUnixAndProxyProtocolListenersWithoutTrustedProxies) {
   const auto of = [](const std::string& listener, const std::string& more = "") {
     return warnings_of(with("[[listener]]\n" + listener + more));
   };
@@ -370,7 +370,7 @@ TEST(Warnings, WarnOfMessageLimitsForGrpcWithoutAListenerForHttp2) {
       Contains(HasSubstr("rule \"x\" counts gRPC messages of servers, but no listener speaks HTTP/2")));
 }
 
-TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
+TEST(Warnings, WarnOfADefaultCostThatTheLimitNeverAdmits) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   EXPECT_THAT(
       of("cost = { header = \"X-Cost\", default = 12 }\n"),
@@ -391,7 +391,7 @@ TEST(Warnings, WarnIfTheLocalShareOfALimitIsTooSmallForAnyRequest) {
   EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("refuses everything"))));
 }
 
-TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
+TEST(Warnings, WarnIfAnAnswerWithAServerErrorIsChargedTheReservedCost) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for server errors, too"));
   for (const char* source_file :
@@ -408,7 +408,7 @@ TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
-TEST(Warnings, WarnIfTheContentLengthOfOneClientCanReserveASharedLimit) {
+TEST(Warnings, WarnIfOneClientsContentLengthCanReserveALimitThatClientsShare) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" reserves the Content-Length that a client states"));
   for (const char* bodies : {"request", "both"})
@@ -422,7 +422,7 @@ TEST(Warnings, WarnIfTheContentLengthOfOneClientCanReserveASharedLimit) {
   EXPECT_THAT(of("cost = { bytes = \"response\" }\nkey = []\n"), Not(warned));
 }
 
-TEST(Warnings, WarnIfConcurrentAnswersCanExceedAWindowOfBytes) {
+TEST(Warnings, WarnIfConcurrentAnswersCanExceedAWindowLimitThatCountsBytes) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule("key = [\"ip\"]\n" + more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" holds one unit for each answer until it has passed"));
   const std::string cost = "cost = { bytes = \"response\" }\n";
@@ -456,7 +456,7 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
-TEST(Warnings, WarnOfRulesThatCountUsersOfSeveralIssuersTogether) {
+TEST(Warnings, WarnOfRulesThatCountEqualUserNamesOfSeveralTokenIssuersTogether) {
   const auto issuer = [](const std::string& name) {
     return "[[client.jwt]]\nissuer = \"" + name + "\"\nalgorithm = \"HS256\"\nsecret = \"" +
            std::string(32, 's') + "\"\n";
@@ -478,7 +478,7 @@ TEST(Warnings, WarnOfRulesThatCountUsersOfSeveralIssuersTogether) {
   EXPECT_THAT(of("[\"user\"]", issuer("https://a")), Not(Contains(HasSubstr(how))));
 }
 
-TEST(Warnings, WarnOfTiersAndConditionsThatEveryIssuerCanGrant) {
+TEST(Warnings, WarnOfTiersAndConditionsThatEachOfSeveralTokenIssuersCanGrant) {
   const auto of = [&](const std::string& rule, const std::string& client, int issuers) {
     std::string tables;
     for (int i = 0; i < issuers; ++i)

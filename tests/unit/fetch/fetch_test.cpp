@@ -29,7 +29,7 @@ std::string error_of(const Request& asked) {
   return got ? "status " + std::to_string(got->status) : got.error().message;
 }
 
-TEST(Fetch, ReturnsStatusFieldsAndBody) {
+TEST(Fetch, ReturnsTheStatusTheFieldsAndTheBodyOfTheAnswer) {
   const ScriptedServer server(kAnswer);
   const auto got = request(plain(server));
   ASSERT_TRUE(got) << got.error().message;
@@ -41,7 +41,7 @@ TEST(Fetch, ReturnsStatusFieldsAndBody) {
               AllOf(StartsWith("GET /keys HTTP/1.1\r\n"), HasSubstr("User-Agent: weir/")));
 }
 
-TEST(Fetch, SendsMethodFieldsAndBody) {
+TEST(Fetch, SendsTheMethodTheFieldsAndTheBodyOfTheRequest) {
   const ScriptedServer server("HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\nHTTP/1.1 404 Not Found\r\n\r\n");
   auto asked = plain(server);
   asked.method = "POST";
@@ -71,7 +71,7 @@ TEST(Fetch, RejectsUntrustedCertificatesAndCertificatesForOtherNames) {
   EXPECT_EQ(server.requests(), 1);
 }
 
-TEST(Fetch, RejectsUrlsWithoutTlsUnlessTheyAreAllowed) {
+TEST(Fetch, RejectsAUrlWithoutTlsUnlessTheCallerAllowsIt) {
   const ScriptedServer server(kAnswer);
   auto asked = plain(server);
   asked.allow_http = false;
@@ -96,14 +96,14 @@ TEST(Fetch, ReturnsRedirectsInsteadOfFollowingThem) {
   EXPECT_EQ(target.requests(), 0);
 }
 
-TEST(Fetch, EndsWithAnErrorAtTheTimeout) {
+TEST(Fetch, ReturnsAnErrorAfterTheTimeout) {
   const ScriptedServer server("");
   auto asked = plain(server);
   asked.timeout = 200ms;
   EXPECT_EQ(error_of(asked), "no whole answer within 200 ms");
 }
 
-TEST(Fetch, EndsWithAnErrorWhenAStopIsRequested) {
+TEST(Fetch, ReturnsAnErrorAtOnceWhenWeirStops) {
   std::stop_source stop;
   ScriptedServer server("");
   server.on_request = [&] { stop.request_stop(); };
@@ -128,12 +128,12 @@ TEST(Fetch, RejectsAnswersWithMoreThanMaxBytes) {
   EXPECT_EQ(error_of(asked), "the answer has more than 1000 bytes");
 }
 
-TEST(Fetch, RejectsAnAnswerThatEndsEarly) {
+TEST(Fetch, RejectsAnAnswerShorterThanItsContentLength) {
   const ScriptedServer server("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}");
   EXPECT_THAT(error_of(plain(server)), HasSubstr("8 bytes remaining"));
 }
 
-TEST(Fetch, ErrorSaysWhyThereIsNoConnection) {
+TEST(Fetch, ErrorSaysWhyTheConnectionFailed) {
   Request asked;
   {
     const ScriptedServer server("");

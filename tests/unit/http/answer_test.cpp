@@ -23,7 +23,7 @@ std::string written(const Answer& answer) {
 
 constexpr std::string_view kDate = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-TEST(WriteAnswer, WritesStatusLineFieldsAndBody) {
+TEST(WriteAnswer, WritesTheStatusLineTheFieldsAndTheBody) {
   EXPECT_EQ(written({.status = 429, .body = "{}\n", .fields = "Retry-After: 3\r\n", .date = kDate}),
             "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
             "Content-Type: application/json\r\nContent-Length: 3\r\nCache-Control: no-store\r\n"
@@ -38,7 +38,7 @@ TEST(WriteAnswer, WritesStatusLineFieldsAndBody) {
             "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
 }
 
-TEST(WriteAnswer, WritesTheRequestIdField) {
+TEST(WriteAnswer, WritesARequestIdFieldOnlyIfTheRequestHasAnId) {
   const auto out = written({.status = 429, .date = kDate, .request_id = "7f-1"});
   EXPECT_NE(out.find("\r\nX-Request-ID: 7f-1\r\n"), std::string::npos) << out;
   EXPECT_EQ(written({.status = 429, .date = kDate}).find("X-Request-ID"), std::string::npos);
@@ -88,13 +88,13 @@ const RateLimitHeaders kStanding{.rule = "per-key",
                                  .more_after = microseconds(1),
                                  .reset_at = base::TimePoint(seconds(1'708'425'599) + microseconds(1))};
 
-TEST(AppendRateLimitHeaders, WritesBothHeaderFamilies) {
+TEST(AppendRateLimitHeaders, WritesXRateLimitAndRateLimitFields) {
   EXPECT_EQ(rate_limit(kStanding),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n"
             "RateLimit-Policy: \"per-key\";q=100;w=10\r\nRateLimit: \"per-key\";r=42;t=1\r\n");
 }
 
-TEST(AppendRateLimitHeaders, ReportsAnExceededSoftLimit) {
+TEST(AppendRateLimitHeaders, WritesAFieldThatSaysThatTheSoftLimitIsExceeded) {
   auto at = kStanding;
   at.exceeded = true;
   EXPECT_EQ(rate_limit(at, {.x = true, .ietf = false}),
@@ -103,7 +103,7 @@ TEST(AppendRateLimitHeaders, ReportsAnExceededSoftLimit) {
   EXPECT_EQ(rate_limit(at, {.x = false, .ietf = true}), rate_limit(kStanding, {.x = false, .ietf = true}));
 }
 
-TEST(AppendRateLimitHeaders, WritesOneHeaderFamilyOrNone) {
+TEST(AppendRateLimitHeaders, WritesOnlyTheConfiguredFamiliesOfRateLimitFields) {
   EXPECT_EQ(rate_limit(kStanding, {.x = true, .ietf = false}),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n");
   EXPECT_EQ(rate_limit(kStanding, {.x = false, .ietf = true}),
@@ -111,7 +111,7 @@ TEST(AppendRateLimitHeaders, WritesOneHeaderFamilyOrNone) {
   EXPECT_EQ(rate_limit(kStanding, {.x = false, .ietf = false}), "");
 }
 
-TEST(AppendRateLimitHeaders, OmitsInfiniteTimesAndRoundsShortWindowsUpToASecond) {
+TEST(AppendRateLimitHeaders, InfiniteTimeIsOmittedAndAShortWindowIsRoundedUpToASecond) {
   auto at = kStanding;
   at.more_after = base::kForever;
   at.window = microseconds(1);
@@ -121,7 +121,7 @@ TEST(AppendRateLimitHeaders, OmitsInfiniteTimesAndRoundsShortWindowsUpToASecond)
   EXPECT_TRUE(rate_limit(at, {.x = false}).ends_with(";t=0\r\n"));
 }
 
-TEST(AppendRateLimitHeaders, WritesNoTimesForConcurrencyLimits) {
+TEST(AppendRateLimitHeaders, FieldsOfAConcurrencyLimitHaveNoTimes) {
   auto at = kStanding;
   at.concurrency = true;
   EXPECT_EQ(
@@ -130,7 +130,7 @@ TEST(AppendRateLimitHeaders, WritesNoTimesForConcurrencyLimits) {
       "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
 }
 
-TEST(RetryAfterSeconds, RoundsUpToAtLeastOneSecond) {
+TEST(RetryAfterSeconds, AreRoundedUpAndAtLeastOne) {
   const std::pair<Duration, std::uint64_t> cases[] = {
       {Duration(0), 1},
       {microseconds(1), 1},
@@ -144,7 +144,7 @@ TEST(RetryAfterSeconds, RoundsUpToAtLeastOneSecond) {
   EXPECT_EQ(retry_after_seconds(base::kForever), std::nullopt);
 }
 
-TEST(RetryAfterSeconds, IsNeverEarlyAndLessThanASecondLate) {
+TEST(RetryAfterSeconds, AreNeverLessThanTheWaitAndLessThanASecondMore) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -156,7 +156,7 @@ TEST(RetryAfterSeconds, IsNeverEarlyAndLessThanASecondLate) {
   }
 }
 
-TEST(RetryAfterSeconds, JitterLengthensTheTimeByAtMostItsPercentage) {
+TEST(RetryAfterSeconds, JitterLengthensTheWaitByAtMostItsPercentage) {
   const Duration wait = seconds(1'000) - microseconds(1);
   std::set<std::uint64_t> told;
   for (std::uint64_t i = 0; i < 1'010; ++i) {
@@ -168,7 +168,7 @@ TEST(RetryAfterSeconds, JitterLengthensTheTimeByAtMostItsPercentage) {
   EXPECT_EQ(*told.rbegin(), 1'100U);
 }
 
-TEST(RetryAfterSeconds, JitterIsInWholeSeconds) {
+TEST(RetryAfterSeconds, JitterAddsWholeSeconds) {
   constexpr std::uint32_t kMost = ~std::uint32_t{0};
   EXPECT_EQ(retry_after_seconds(seconds(9), {10, kMost}), 9U);
   EXPECT_EQ(retry_after_seconds(seconds(10), {10, kMost}), 11U);
@@ -195,7 +195,7 @@ TEST(AppendRefusalJson, WritesErrorMessageRuleAndRetryTime) {
             "\n");
 }
 
-TEST(AppendRefusalJson, SaysIfTheRequestCostsMoreThanTheLimitEverAdmits) {
+TEST(AppendRefusalJson, BodySaysIfTheRequestCostsMoreThanTheLimitEverAdmits) {
   EXPECT_EQ(
       json({.rule = "r", .retry_after_seconds = {}}),
       R"({"error":"rate_limit_exceeded","message":"This request costs more than the limit can ever admit.",)"
@@ -215,7 +215,7 @@ TEST(AppendRefusalProblem, WritesTypeDetailPolicyAndRetryTime) {
 
 // The configuration allows only printable ASCII without '"' and '\' in rule names, so refusals write the
 // names unescaped.
-TEST(AppendRefusal, WritesRuleNamesUnescaped) {
+TEST(AppendRefusal, NameOfTheRuleIsWrittenWithoutEscapes) {
   std::string name;
   for (char c = 0x20; c < 0x7f; ++c)
     if (c != '"' && c != '\\') name += c;
@@ -234,13 +234,13 @@ TEST(AppendErrorJson, WritesErrorCodeAndMessage) {
             "{\"error\":\"error\",\"message\":\"odd\"}\n");
 }
 
-TEST(ReasonPhrase, ReturnsUnknownForUnregisteredStatuses) {
+TEST(ReasonPhrase, IsUnknownForAnUnregisteredStatus) {
   EXPECT_EQ(reason_phrase(431), "Request Header Fields Too Large");
   EXPECT_EQ(reason_phrase(299), "Unknown");
   EXPECT_EQ(reason_phrase(0), "Unknown");
 }
 
-TEST(WantsProblemJson, IsTrueIfAcceptAllowsProblemJson) {
+TEST(WantsProblemJson, IsTrueIfTheAcceptFieldAllowsProblemJson) {
   for (const char* accept :
        {"application/problem+json", "text/html, application/problem+json;q=0.5", "Application/Problem+JSON"})
     EXPECT_TRUE(wants_problem_json(accept)) << accept;

@@ -47,7 +47,7 @@ Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecode
   return result;
 }
 
-TEST(ChunkDecoder, DecodesValidBodies) {
+TEST(ChunkDecoder, DecodesValidChunkedBodies) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"0\r\n\r\n", ""},
       {"5\r\nhello\r\n0\r\n\r\n", "hello"},
@@ -69,7 +69,7 @@ TEST(ChunkDecoder, DecodesValidBodies) {
   }
 }
 
-TEST(ChunkDecoder, RejectsInvalidBodies) {
+TEST(ChunkDecoder, RejectsInvalidChunkedBodies) {
   const std::string_view cases[] = {
       "\r\n",
       "g\r\n",
@@ -114,7 +114,7 @@ TEST(ChunkDecoder, AcceptsSpacesAfterAChunkSizeFromServersOnly) {
   }
 }
 
-TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
+TEST(ChunkDecoder, BodyIsNotCompleteBeforeItsLastByte) {
   const std::string_view coded = "5;x\r\nhello\r\n0\r\nA: b\r\n\r\n";
   for (std::size_t size = 0; size < coded.size(); ++size) {
     ChunkDecoder decoder;
@@ -127,7 +127,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
 }
 
 // Regression, found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the state of the decoder.
-TEST(ChunkDecoder, IsNotDoneAfterAnInvalidLastByte) {
+TEST(ChunkDecoder, BodyWithAnInvalidLastByteIsNeverComplete) {
   ChunkDecoder decoder;
   Result result;
   feed(decoder, "0\r\n\rx", result);
@@ -136,7 +136,7 @@ TEST(ChunkDecoder, IsNotDoneAfterAnInvalidLastByte) {
   EXPECT_EQ(decoder.next("x").status, Status::Bad) << "the decoder continued after an error";
 }
 
-TEST(ChunkDecoder, ConsumesNoBytesAfterTheBody) {
+TEST(ChunkDecoder, BytesAfterTheBodyAreNotConsumed) {
   const std::string_view coded = "1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
   ChunkDecoder decoder;
   Result result;
@@ -149,7 +149,7 @@ TEST(ChunkDecoder, ConsumesNoBytesAfterTheBody) {
   EXPECT_EQ(again.used, 0U);
 }
 
-TEST(ChunkDecoder, ChunkSizesDoNotOverflow) {
+TEST(ChunkDecoder, HugeChunkSizesAreRejectedWithoutOverflow) {
   EXPECT_EQ(decode("fffffffffffffff\r\nx").last, Status::NeedMore);
   EXPECT_EQ(decode("fffffffffffffff\r\nx").body, "x");
   EXPECT_EQ(decode("1000000000000000\r\n").last, Status::Bad);
@@ -157,7 +157,7 @@ TEST(ChunkDecoder, ChunkSizesDoNotOverflow) {
   EXPECT_EQ(decode("ffffffffffffffff1\r\n").last, Status::Bad);
 }
 
-TEST(ChunkDecoder, BoundsTheSizeOfExtensionsAndTrailers) {
+TEST(ChunkDecoder, RejectsTooLongExtensionsAndTrailers) {
   const std::string most(16 << 10, 'x');
   EXPECT_EQ(decode("1;" + most.substr(1) + "\r\ny\r\n0\r\n\r\n").last, Status::Done);
   EXPECT_EQ(decode("1;" + most).last, Status::Bad);
@@ -168,7 +168,7 @@ TEST(ChunkDecoder, BoundsTheSizeOfExtensionsAndTrailers) {
   EXPECT_EQ(decode(many).last, Status::Bad);
 }
 
-TEST(ChunkDecoder, ChecksTheGrammarOfClientExtensions) {
+TEST(ChunkDecoder, RejectsMalformedChunkExtensionsOfClientsButNotOfServers) {
   for (const auto* good :
        {";a", ";a=b", "; a = b", ";a=\"\"", ";a=\"b;\\\"c\"", ";a;b", " ;a=1 ;b=\"2\";c", "\t;\ta\t;b"})
     EXPECT_EQ(decode(std::string("1") + good + "\r\nx\r\n0\r\n\r\n").last, Status::Done) << good;
@@ -181,7 +181,7 @@ TEST(ChunkDecoder, ChecksTheGrammarOfClientExtensions) {
   }
 }
 
-TEST(ChunkDecoder, ChecksTheGrammarOfClientTrailers) {
+TEST(ChunkDecoder, RejectsMalformedTrailersOfClientsButNotOfServers) {
   for (const auto* good : {"X: a", "X:", "x-y:\t a b ", "X: a\r\nY: b"})
     EXPECT_EQ(decode(std::string("0\r\n") + good + "\r\n\r\n").last, Status::Done) << good;
   for (const auto* bad : {"no colon here", "nothing", "X : a", ": a", "X: a\r\n folded", " X: a",
@@ -193,7 +193,7 @@ TEST(ChunkDecoder, ChecksTheGrammarOfClientTrailers) {
   }
 }
 
-TEST(ChunkDecoder, BoundsTheLeadingZerosOfAChunkSize) {
+TEST(ChunkDecoder, RejectsAChunkSizeWithTooManyLeadingZeros) {
   EXPECT_EQ(decode(std::string(100, '0') + "1\r\nx\r\n0\r\n\r\n").body, "x");
   EXPECT_EQ(decode(std::string(20 << 10, '0')).last, Status::Bad);
 }
@@ -208,7 +208,7 @@ TEST(ChunkDecoder, AcceptsALongBodyWithAnExtensionInEachLargeChunk) {
   EXPECT_EQ(result.body.size(), 5000U * 0x100);
 }
 
-TEST(ChunkDecoder, BoundsTheNumberOfTinyChunksWithExtensions) {
+TEST(ChunkDecoder, RejectsTooManyTinyChunksWithExtensions) {
   ChunkDecoder decoder;
   Result result;
   for (int i = 0; i < 5000 && result.last != Status::Bad; ++i) feed(decoder, "1;a=bcdefg\r\nx\r\n", result);

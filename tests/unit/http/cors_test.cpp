@@ -27,14 +27,14 @@ std::string answer_fields(const CorsSettings& cors, const RequestHead& head, std
   return lines;
 }
 
-TEST(CorsOrigin, AcceptsWhatBrowsersSend) {
+TEST(CorsOrigin, AcceptsEachFormOfOriginThatBrowsersSend) {
   for (const char* origin :
        {"https://app.example.com", "http://localhost:3000", "http://127.0.0.1:8080", "http://[::1]:8080",
         "capacitor://localhost", "https://a.b:65535", "https://xn--caf-dma.example"})
     EXPECT_EQ(parse_origin(origin).value(), origin);
 }
 
-TEST(CorsOrigin, ErrorNamesTheOriginThatBrowsersSend) {
+TEST(CorsOrigin, ErrorAboutAnOriginShowsTheFormThatBrowsersSend) {
   const std::pair<const char*, const char*> cases[] = {
       {"https://app.example.com/", "\"https://app.example.com\""},
       {"HTTPS://App.Example.com", "\"https://app.example.com\""},
@@ -70,7 +70,7 @@ TEST(CorsFields, PageOfAnUnlistedOriginGetsNoPermission) {
       << "caches must not serve this answer to a page";
 }
 
-TEST(CorsFields, AnswerThatPermitsCredentialsNamesTheOrigin) {
+TEST(CorsFields, AnswerThatPermitsCredentialsNamesTheOriginOfThePage) {
   auto cors = kApp;
   cors.credentials = true;
   EXPECT_THAT(answer_fields(cors, page_request({{"Origin", "http://localhost:3000"}})),
@@ -78,14 +78,14 @@ TEST(CorsFields, AnswerThatPermitsCredentialsNamesTheOrigin) {
                         "Access-Control-Allow-Credentials: true\r\n"));
 }
 
-TEST(CorsFields, AnswerForAllOriginsDoesNotDependOnTheOrigin) {
+TEST(CorsFields, AnswerIsTheSameForEachOriginIfAllOriginsAreAllowed) {
   const auto fields = answer_fields(kAll, page_request({{"Origin", "https://any.example"}}));
   EXPECT_THAT(fields, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
   EXPECT_THAT(fields, Not(HasSubstr("Vary")));
   EXPECT_EQ(answer_fields(kAll, page_request({})), fields) << "a cache may give this answer to a page";
 }
 
-TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
+TEST(CorsPreflight, OnlyAnOptionsRequestWithAListedOriginAndAMethodIsAPreflight) {
   const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
   EXPECT_TRUE(is_preflight(kApp, page_request(asks, "OPTIONS")));
   EXPECT_FALSE(is_preflight(kApp, page_request(asks, "GET")));
@@ -132,7 +132,7 @@ TEST(CorsPreflight, RequestWithAnInvalidMethodOrFieldNameIsNoPreflight) {
     EXPECT_FALSE(asks_for("PUT", fields)) << fields;
 }
 
-TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
+TEST(CorsPreflight, AnswerPermitsTheMethodAndTheFieldsThatThePageAsksFor) {
   std::string fields;
   append_preflight_fields(fields, kApp,
                           page_request({{"Origin", "https://app.example.com"},
@@ -145,7 +145,7 @@ TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
             "Vary: Access-Control-Request-Method, Access-Control-Request-Headers\r\n");
 }
 
-TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
+TEST(CorsExposedNames, ListTheFieldsThatWeirAddsToAnAnswer) {
   std::string fields = "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n";
   append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields,
@@ -161,7 +161,7 @@ TEST(CorsExposedNames, OmitAccessControlAndVaryFields) {
   EXPECT_EQ(fields, before + "Access-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n");
 }
 
-TEST(CorsExposedNames, AreOmittedIfThereAreNoFieldsOrTheOriginIsNotListed) {
+TEST(CorsExposedNames, AreNotWrittenIfThereAreNoFieldsOrTheOriginIsNotListed) {
   std::string fields;
   append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, "");

@@ -12,7 +12,7 @@ namespace {
 
 // None of the texts below ends in an empty line. So without the early check, weir would wait for the rest of
 // the head.
-TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
+TEST(FindEarlyFault, FindsAFaultBeforeTheHeadIsComplete) {
   for (const auto begun :
        {RAW("GET / HTTP/1.1\nHost: a\n\n"), RAW("GET /\r\n"), RAW("GET / HTTP/2.0\r\nHost"), RAW("\n"),
         RAW("\rG"), RAW("\x16\x03\x01\x02\x00\x01"), RAW(" GET"), RAW("GET / HTTP/1.1\r\nHost: a\n"),
@@ -27,7 +27,7 @@ TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
   }
 }
 
-TEST(FindEarlyFault, AcceptsEveryPrefixOfAValidHead) {
+TEST(FindEarlyFault, FindsNoFaultInAnyPrefixOfAValidHead) {
   const std::string head = "POST /x?y HTTP/1.1\r\nHost: a\r\nX:\ty \r\nContent-Length: 3\r\n\r\n";
   for (std::size_t size = 0; size <= head.size(); ++size)
     for (std::size_t from = 0; from <= size; ++from)
@@ -35,7 +35,7 @@ TEST(FindEarlyFault, AcceptsEveryPrefixOfAValidHead) {
   EXPECT_FALSE(find_early_fault("\r")) << "half an empty line";
 }
 
-TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
+TEST(FindEarlyAnswerFault, FindsAFaultBeforeTheHeadIsComplete) {
   for (const auto begun : {RAW("SSH-2.0-OpenSSH_9.2"), RAW("220 smtp\r\n"), RAW("\x15\x03\x03"), RAW("<p>"),
                            RAW("\n"), RAW("HTTP/2"), RAW("HTTP/1.1 2OO OK\r\n"), RAW("HTTP/1.1 2OO OK\n")}) {
     const auto fault = find_early_answer_fault(begun);
@@ -48,7 +48,7 @@ TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
   }
 }
 
-TEST(FindEarlyAnswerFault, AcceptsEveryPrefixOfAValidHead) {
+TEST(FindEarlyAnswerFault, FindsNoFaultInAnyPrefixOfAValidHead) {
   for (const std::string head :
        {"HTTP/1.1 200\r\nContent-Length: 3\r\nX:\ty \r\n\r\n", "HTTP/1.1 200\nContent-Length: 3\nX:\ty \n\n"})
     for (std::size_t size = 0; size <= head.size(); ++size)

@@ -46,7 +46,7 @@ Records events(std::string_view text) {
   return collect(StreamFormat::Events, text).records;
 }
 
-TEST(StreamFormat, DependsOnTheContentType) {
+TEST(StreamFormat, IsChosenByTheContentType) {
   for (const auto type : {"text/event-stream", "Text/Event-Stream", "text/event-stream; charset=utf-8",
                           "text/event-stream ;charset=utf-8"})
     EXPECT_EQ(stream_format(type), StreamFormat::Events) << type;
@@ -86,13 +86,13 @@ TEST(EventStream, IgnoresAByteOrderMark) {
       << "half a mark belongs to the name of a field";
 }
 
-TEST(EventStream, ReturnsTheDataOfALastEventWithoutAnEmptyLine) {
+TEST(EventStream, DataOfALastEventWithoutAnEmptyLineIsReturnedAtTheEnd) {
   const auto found = collect(StreamFormat::Events, "data: a\n\ndata: b\n");
   EXPECT_THAT(found.records, ElementsAre("a"));
   EXPECT_EQ(found.rest, "b");
 }
 
-TEST(JsonLines, EachLineIsARecord) {
+TEST(JsonLines, EachLineIsReturnedAsARecord) {
   const auto found = collect(StreamFormat::Lines, "{\"n\":1}\n\n[2]\r\n3");
   EXPECT_THAT(found.records, ElementsAre("{\"n\":1}", "", "[2]\r"));
   EXPECT_EQ(found.rest, "3");
@@ -122,7 +122,7 @@ Records events_by_lines(std::string_view text) {
 
 // Property: wherever a stream is divided into pieces, the decoder finds the events that the specification
 // defines.
-TEST(EventStream, EventsDoNotDependOnWhereTheStreamIsDivided) {
+TEST(EventStream, SameEventsAreFoundHoweverTheStreamIsDivided) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -26,7 +26,7 @@ TEST(FieldNames, FindsEveryNameThatBeginsWithAPrefix) {
     EXPECT_FALSE(names.contains(other)) << other;
 }
 
-TEST(FieldNames, FindsNamesByAShortPrefix) {
+TEST(FieldNames, PatternWithAShortPrefixMatchesOnlyNamesThatBeginWithIt) {
   const FieldNames names{"X-*"};
   for (const char* below : {"X-", "X-A", "x_real_ip"}) EXPECT_TRUE(names.contains(below)) << below;
   for (const char* other : {"X", "XA-B", "A-X-"}) EXPECT_FALSE(names.contains(other)) << other;
@@ -52,7 +52,7 @@ TEST(FieldNames, FindsWellKnownFieldsByNameOrPrefix) {
   EXPECT_TRUE(names.contains(Field{"X_Forwarded_For", "1", field_id("X_Forwarded_For")}));
 }
 
-TEST(FieldNames, DistinguishesLongNames) {
+TEST(FieldNames, LongNamesMatchOnlyIfAllTheirCharactersAreEqual) {
   const std::string longest(100, 'n');
   FieldNames names;
   names.add(longest);
@@ -117,7 +117,7 @@ TEST(UsualTrustedFields, ContainFieldsThatIdentifyClientsToServers) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
-TEST(UsualTrustedFields, OmitFieldsThatClientsNormallySend) {
+TEST(UsualTrustedFields, DoNotContainFieldsThatClientsNormallySend) {
   const auto names = usual_trusted_fields();
   for (const char* name : {"Accept",
                            "Accept-Encoding",

@@ -55,7 +55,7 @@ std::string without_ours(std::string head) {
   return head;
 }
 
-TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
+TEST(WriteRequestHead, ForwardsTargetAndFieldsAndAddsForwardingFields) {
   EXPECT_EQ(forwarded("GET /a%2Fb/c/../?d HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
             "GET /a%2Fb/c/../?d HTTP/1.1\r\n"
             "Host: a\r\n"
@@ -78,7 +78,7 @@ std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   return forwarded("GET / HTTP/1.1\r\nHost: a\r\n" + lines, by);
 }
 
-TEST(WriteRequestHead, DropsTrustedFieldsFromUntrustedPeers) {
+TEST(WriteRequestHead, IdentityFieldsFromAnUntrustedPeerAreNotForwarded) {
   EXPECT_EQ(
       without_ours(forwarded_of("X-A: 1\r\nX-Real-IP: 9.9.9.9\r\nx-forwarded-user: root\r\nX-B: 2\r\n"
                                 "PROXY: evil:80\r\nX-Original-URL: /admin\r\nX-SSL-Client-Verify: SUCCESS",
@@ -86,7 +86,7 @@ TEST(WriteRequestHead, DropsTrustedFieldsFromUntrustedPeers) {
       "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
 }
 
-TEST(WriteRequestHead, DropsTrustedFieldsInEverySpelling) {
+TEST(WriteRequestHead, IdentityFieldsFromAnUntrustedPeerAreNotForwardedInAnySpelling) {
   auto by = kStranger;
   by.underscores = true;
   EXPECT_EQ(
@@ -96,7 +96,7 @@ TEST(WriteRequestHead, DropsTrustedFieldsInEverySpelling) {
       "GET / HTTP/1.1\r\nHost: a\r\nx_a: 1\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ForwardsTrustedFieldsFromTrustedPeers) {
+TEST(WriteRequestHead, IdentityFieldsFromATrustedPeerAreForwarded) {
   const auto head = forwarded_of("X-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root", kTrusted);
   EXPECT_NE(head.find("\r\nX-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root\r\n"), std::string::npos) << head;
 }
@@ -108,7 +108,7 @@ TEST(WriteRequestHead, DropsHopByHopFields) {
             "GET / HTTP/1.1\r\nHost: a\r\nX-Stays: 1\r\n\r\n");
 }
 
-TEST(WriteRequestHead, WritesHostAndFramingEvenIfConnectionNamesThem) {
+TEST(WriteRequestHead, ConnectionFieldCannotRemoveHostAndBodyFraming) {
   EXPECT_EQ(
       without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
                              "Connection: Content-Length, Host, Transfer-Encoding, X-Forwarded-For, Via")),
@@ -118,7 +118,7 @@ TEST(WriteRequestHead, WritesHostAndFramingEvenIfConnectionNamesThem) {
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
 }
 
-TEST(WriteRequestHead, KeepsContentLengthZero) {
+TEST(WriteRequestHead, ForwardsContentLengthZero) {
   EXPECT_EQ(without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 000")),
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
 }
@@ -143,7 +143,7 @@ TEST(WriteRequestHead, AppendsToForwardingFieldsFromTrustedPeers) {
 
 // A trusted proxy may forward the client's Connection field. The names in this field must not remove the
 // forwarding fields.
-TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
+TEST(WriteRequestHead, ConnectionFieldCannotRemoveTheForwardingFieldsThatWeirWrites) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
                       "Connection: X-Forwarded-Proto, X-Forwarded-Host, X-Request-ID, X-Forwarded-For",
@@ -152,7 +152,7 @@ TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
             "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteRequestHead, WritesForwardedIfConfigured) {
+TEST(WriteRequestHead, WritesTheForwardedFieldIfConfigured) {
   auto by = kStranger;
   by.add_forwarded = true;
   EXPECT_NE(forwarded("GET / HTTP/1.1\r\nHost: a:80", by)
@@ -180,7 +180,7 @@ TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
 
 // CGI and WSGI programs read "X_API_Key" and "X-API-Key" as one variable. weir itself reads only "X-API-Key",
 // so the other spelling must not reach such programs.
-TEST(WriteRequestHead, DropsNamesWithUnderscoresUnlessConfigured) {
+TEST(WriteRequestHead, DropsFieldNamesWithUnderscoresUnlessTheyAreAllowed) {
   const std::string twins =
       "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
   const auto head = "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b";
@@ -198,7 +198,7 @@ TEST(WriteRequestHead, WritesTheReceivedHttpVersionInVia) {
 }
 
 // weir forwards an HTTP/1.0 request as HTTP/1.1, and servers reject HTTP/1.1 with an empty Host.
-TEST(WriteRequestHead, WritesTheGivenHostIfTheRequestHasNone) {
+TEST(WriteRequestHead, RequestWithoutAHostIsForwardedWithTheGivenHost) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
@@ -220,7 +220,7 @@ TEST(WriteRequestHead, ReplacesHostAndNamesTheClientsHostInForwardingFields) {
   }
 }
 
-TEST(WriteRequestHead, WritesARewrittenPathAndAdditionalFields) {
+TEST(WriteRequestHead, WritesTheRewrittenPathAndTheFieldsThatTheRouteAdds) {
   auto by = kStranger;
   by.path = "/v2/x";
   by.added = "X-A: 1\r\nX-B: 2\r\n";
@@ -260,14 +260,14 @@ TEST(WriteResponseHead, KeepsStatusAndFieldsAndDropsHopByHopFields) {
 }
 
 // RFC 9110 §6.6.1: a recipient may add Date to a response without it.
-TEST(WriteResponseHead, AddsDateWithTheTimeOfReceiptIfItIsMissing) {
+TEST(WriteResponseHead, AddsADateFieldWithTheTimeOfReceiptIfThereIsNone) {
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\ndate: then"), "HTTP/1.1 304 Same\r\ndate: then\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nETag: 1"), "HTTP/1.1 304 Same\r\nETag: 1\r\nDate: now\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nDate: then\r\nConnection: date"),
             "HTTP/1.1 304 Same\r\nDate: now\r\n\r\n");
 }
 
-TEST(WriteResponseHead, WritesExtraFieldsBeforeTheFraming) {
+TEST(WriteResponseHead, WritesTheFieldsThatWeirAddsBeforeTheBodyFraming) {
   ResponseHead response;
   ASSERT_FALSE(parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", false, response));
   std::string out = "before ";
@@ -275,7 +275,7 @@ TEST(WriteResponseHead, WritesExtraFieldsBeforeTheFraming) {
   EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nDate: now\r\nX: y\r\nContent-Length: 3\r\n\r\n");
 }
 
-TEST(WriteResponseHead, BodyOfUnknownLengthIsChunkedOrEndsAnHttp10Connection) {
+TEST(WriteResponseHead, BodyOfUnknownLengthIsSentInChunksOrToHttp10ClientsUntilTheClose) {
   for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
     const auto answer = std::string("HTTP/1.1 200 OK") + framing;
     EXPECT_EQ(without_date(answered(answer)), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -284,7 +284,7 @@ TEST(WriteResponseHead, BodyOfUnknownLengthIsChunkedOrEndsAnHttp10Connection) {
   }
 }
 
-TEST(WriteResponseHead, WritesConnectionCloseOrKeepAlive) {
+TEST(WriteResponseHead, WritesTheConnectionFieldThatEachHttpVersionNeeds) {
   const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 3";
   EXPECT_EQ(without_date(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n");
@@ -292,7 +292,7 @@ TEST(WriteResponseHead, WritesConnectionCloseOrKeepAlive) {
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n");
 }
 
-TEST(WriteResponseHead, KeepsContentLengthForHeadAnd304) {
+TEST(WriteResponseHead, KeepsContentLengthInResponsesToHeadAndIn304) {
   EXPECT_EQ(without_date(answered("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD / HTTP/1.1\r\nHost: a")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
   EXPECT_EQ(without_date(answered("HTTP/1.1 304 Not Modified\r\nContent-Length: 3")),
@@ -312,7 +312,7 @@ TEST(WriteResponseHead, WritesNoContentLengthWith204) {
 }
 
 // RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, so Content-Length must not be forwarded.
-TEST(WriteResponseHead, OmitsAnAmbiguousContentLengthOfAResponseWithoutABody) {
+TEST(WriteResponseHead, ResponseWithoutABodyIsForwardedWithoutItsAmbiguousContentLength) {
   const std::string to_head = "HEAD / HTTP/1.1\r\nHost: a";
   for (const char* fields : {"Content-Length: 3\r\nTransfer-Encoding: chunked", "Content-Length: 3x",
                              "Content-Length: 3\r\nContent-Length: 4", "Transfer-Encoding: gzip"}) {
@@ -409,7 +409,7 @@ TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
   }
 }
 
-TEST(WriteRequestHead, AsksForNoCodingAndNoRangeIfWeirReadsTheResponse) {
+TEST(WriteRequestHead, RequestAsksForNoCodingAndNoRangeIfWeirReadsTheResponse) {
   const std::string head =
       "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
       "Accept-Encoding: br\r\nX-Range: d";

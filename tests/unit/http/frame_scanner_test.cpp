@@ -80,7 +80,7 @@ std::string a_conversation(Sender sender) {
          frame(kFinal | 8, 2, sender);
 }
 
-TEST(FrameScanner, CountsAFragmentedMessageOnce) {
+TEST(FrameScanner, MessageInSeveralFramesIsCountedOnce) {
   for (const auto sender : {Sender::Client, Sender::Server})
     EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
 }
@@ -182,7 +182,7 @@ TEST(FrameScanner, FrameLengthsDoNotOverflow) {
   EXPECT_FALSE(scanner.between_frames());
 }
 
-TEST(CloseFrame, ContainsTheStatusCodeAndIsMaskedForServers) {
+TEST(CloseFrame, ContainsTheStatusCodeAndIsMaskedIfSentToAServer) {
   std::string out;
   append_close_frame(out, kPolicyViolation, "slow");
   EXPECT_EQ(out, std::string("\x88\x06\x03\xf0slow"));

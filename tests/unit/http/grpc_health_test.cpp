@@ -17,19 +17,19 @@ std::string response(const std::string& message, const std::string& trailers = "
   return text + "0\r\n" + trailers + "\r\n";
 }
 
-TEST(GrpcHealth, AsksAboutTheWholeServerWithAnEmptyMessage) {
+TEST(GrpcHealth, RequestAboutTheWholeServerHasAnEmptyMessage) {
   EXPECT_EQ(grpc_health_request("host:1", ""),
             "POST /grpc.health.v1.Health/Check HTTP/1.1\r\nHost: host:1\r\nUser-Agent: weir-health\r\n"
             "Content-Type: application/grpc\r\nContent-Length: 5\r\n\r\n\0\0\0\0\0"s);
 }
 
-TEST(GrpcHealth, AsksAboutAServiceByItsName) {
+TEST(GrpcHealth, RequestAboutAServiceHasTheNameOfTheService) {
   EXPECT_TRUE(grpc_health_request("host", "a.B").ends_with("Length: 10\r\n\r\n\0\0\0\0\5\x0a\3a.B"s));
   const std::string name(200, 's');  // the length of this name takes two octets
   EXPECT_TRUE(grpc_health_request("host", name).ends_with("\0\0\0\0\xcb\x0a\xc8\1"s + name));
 }
 
-TEST(GrpcHealth, ResponseIsGoodIfTheServiceIsServing) {
+TEST(GrpcHealth, ServiceIsHealthyIfTheResponseSaysServing) {
   EXPECT_EQ(grpc_health_fault(response(kServing)), "");
   EXPECT_EQ(grpc_health_fault("HTTP/1.1 103 \r\nlink: a\r\n\r\n" + response(kServing)), "");
 }

@@ -52,7 +52,7 @@ TEST(GrpcMessages, MessagesAreFoundForEverySplitOfTheOctets) {
   }
 }
 
-TEST(GrpcMessages, LongestMessageHasFourGibibytes) {
+TEST(GrpcMessages, MessageOfNearlyFourGibibytesEndsAtItsLastOctet) {
   GrpcMessageScanner scanner;
   EXPECT_EQ(scanner.take(std::string_view("\0\xff\xff\xff\xff", 5)), 5U);
   const std::string block(1 << 20, 'x');
@@ -62,7 +62,7 @@ TEST(GrpcMessages, LongestMessageHasFourGibibytes) {
   EXPECT_TRUE(scanner.at_boundary());
 }
 
-TEST(GrpcMessages, ScannerIsNotAtAMessageBoundaryWithinAPrefix) {
+TEST(GrpcMessages, ScannerIsNotAtAMessageBoundaryInsideALengthPrefix) {
   GrpcMessageScanner scanner;
   EXPECT_TRUE(scanner.at_boundary());
   EXPECT_EQ(scanner.take({"\0\0\0\0", 4}), 4U);

@@ -20,7 +20,7 @@ TEST(GrpcStatus, ParsesNamesAndNumbers) {
   EXPECT_TRUE(grpc_status_names().ends_with("DATA_LOSS (15), UNAUTHENTICATED (16)"));
 }
 
-TEST(GrpcStatus, TrailersOnlyResponseStatesTheStatusInItsHead) {
+TEST(GrpcStatus, StatusOfATrailersOnlyResponseIsReadFromItsHead) {
   ResponseHead head;
   head.status = 200;
   for (const bool trailers_may_follow : {false, true}) {
@@ -45,7 +45,7 @@ TEST(GrpcStatus, HttpErrorIsMappedToAGrpcStatus) {
   }
 }
 
-TEST(GrpcStatus, HeadStatesNoStatusIfTrailersMayFollow) {
+TEST(GrpcStatus, StatusIsNotYetKnownAfterTheHeadIfTrailersMayFollow) {
   ResponseHead head;
   head.status = 200;
   head.framing = Framing::Length;  // over HTTP/2, trailers may also follow a body with a Content-Length

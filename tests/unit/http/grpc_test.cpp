@@ -47,7 +47,7 @@ TEST(Grpc, RefusalBecomesATrailersOnlyResponse) {
       "grpc-retry-pushback-ms: 30000\r\n");
 }
 
-TEST(Grpc, FieldWhoseNameOnlyEndsInRetryAfterGivesNoRetryPushback) {
+TEST(Grpc, OnlyAFieldNamedExactlyRetryAfterBecomesARetryPushback) {
   Answer answer{.status = 429, .body = ""};
   std::string fields = "X-Retry-After: soon\r\n";
   make_trailers_only(answer, fields);
@@ -61,7 +61,7 @@ TEST(Grpc, ResponseWithoutRetryAfterHasNoRetryPushback) {
   EXPECT_EQ(answer.fields, "grpc-status: 7\r\ngrpc-message: Forbidden\r\n");
 }
 
-TEST(Grpc, MessageIsPercentEncoded) {
+TEST(Grpc, MessageOfARefusalIsPercentEncoded) {
   Answer answer{.status = 500, .body = "{\"message\":\"100% \xc3\xa4\"}"};
   std::string fields;
   make_trailers_only(answer, fields);

@@ -200,7 +200,7 @@ TEST(RequestHead, AcceptsValidTargetsAndRejectsInvalidTargets) {
 TEST(RequestHead, AcceptsValidHostsAndRejectsInvalidHosts) {
   check(kHosts);
 }
-TEST(RequestHead, FindsTheBodyFramingOrRejectsAmbiguousFraming) {
+TEST(RequestHead, FindsTheBodyFramingAndRejectsAmbiguousFraming) {
   check(kFramings);
 }
 TEST(RequestHead, RejectsInvalidFieldsAndReadsConnectionOptions) {
@@ -234,7 +234,7 @@ TEST(RequestHead, AcceptsATargetOf60000Octets) {
   EXPECT_EQ(verdict("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"), "GET " + path + " @a none keep");
 }
 
-TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
+TEST(RequestHead, FieldsThatConnectionListsAreMarkedAsHopByHop) {
   const std::string bytes =
       "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: x-ONE, , te\r\nX-Two: 2\r\nTE: trailers\r\n"
       "Keep-Alive: 5\r\nX-Forwarded-For: 1.2.3.4\r\nUpgrade: h2c\r\nTrailer: X\r\nProxy-Connection: "
@@ -271,7 +271,7 @@ TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
                "the Connection header has too many options");
 }
 
-TEST(RequestHead, IgnoresAnExpectFieldThatIsListedInConnection) {
+TEST(RequestHead, ExpectFieldThatConnectionListsIsIgnored) {
   RequestHead head;
   const std::string bytes =
       "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: expect\r\nExpect: 100-continue\r\n\r\n";
@@ -279,7 +279,7 @@ TEST(RequestHead, IgnoresAnExpectFieldThatIsListedInConnection) {
   EXPECT_FALSE(head.expects_continue);
 }
 
-TEST(RequestHead, ParsingClearsThePreviousHead) {
+TEST(RequestHead, ParsingANewHeadForgetsThePreviousHead) {
   RequestHead head;
   const std::string first =
       "PUT /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
@@ -293,7 +293,7 @@ TEST(RequestHead, ParsingClearsThePreviousHead) {
   EXPECT_EQ(head.fields.size(), 1U);
 }
 
-TEST(FindHeadEnd, ContinuesWhereThePreviousSearchEnded) {
+TEST(FindHeadEnd, NextSearchStartsWhereThePreviousSearchEnded) {
   const std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\nbody\r\n\r\n";
   const std::size_t end = bytes.find("body");
   EXPECT_EQ(find_head_end(bytes), end);

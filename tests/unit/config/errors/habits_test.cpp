@@ -55,7 +55,7 @@ TEST(MigrationAdvice, ErrorAboutAKeyOfAnotherProxyShowsTheKeyOfWeir) {
     EXPECT_THAT(mistakes_in(rule(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(MigrationAdvice, ErrorAboutACommonMistakeOutsideRulesShowsTheCorrectLine) {
+TEST(MigrationAdvice, ErrorAboutACommonMistakeOutsideARuleShowsTheCorrectLine) {
   for (const auto& [text, line] :
        {std::pair{"[log]\nlevel = \"warning\"\n", "log.level: found \"warning\"; write level = \"warn\""},
         {"[[listener]]\naddress = \"a:1\"\ntls = { cert = \"a\", key = \"b\" }\n",
@@ -94,7 +94,7 @@ TEST(MigrationAdvice, ErrorAboutWrongBracketsShowsTheCorrectTableHeader) {
 }
 
 // weir must accept the rates and durations that its messages suggest.
-TEST(MigrationAdvice, SuggestedRatesAndDurationsAreValid) {
+TEST(MigrationAdvice, RatesAndDurationsThatErrorsSuggestAreValid) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {
     const auto near = nearest_rate(text);

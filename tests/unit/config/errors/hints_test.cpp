@@ -61,7 +61,7 @@ TEST(Hints, ErrorAboutAValueThatCannotBeCorrectedShowsAnExample) {
   EXPECT_THAT(mistakes_in(with("[server]\nidle_timeout = \"0\"")), Contains(Not(HasSubstr("\"0s\""))));
 }
 
-TEST(Hints, ErrorAboutABandwidthShowsTheValueInUnitsOfWeir) {
+TEST(Hints, ErrorAboutAnInvalidBandwidthShowsTheValueInUnitsOfWeir) {
   const std::string rule = with("[[rule]]\nname = \"x\"\n");
   for (const auto& [wrong, right] : {std::pair{"1000000", "\"1000000/s\""},
                                      {"\"1MiB\"", "\"1MiB/s\""},
@@ -94,7 +94,7 @@ TEST(Hints, ErrorAboutAWeeklyLimitSuggestsSevenDaysOrAlignWeek) {
   EXPECT_THAT(mistakes_in(weekly + "limit = \"3\"\n"), Contains(HasSubstr("expected \"3/week\"")));
 }
 
-TEST(Hints, ErrorAboutAPlainValueShowsTheTableToWrite) {
+TEST(Hints, ErrorAboutAValueWhereATableIsExpectedShowsTheTable) {
   const std::string cost = kWithRule + "cost = { response_json = \"/usage/total\", reserve = 5, ";
   for (const auto& hint :
        {Hint{kWithRule, "penalty = \"10min\"", "penalty = { for = \"10min\" }"},

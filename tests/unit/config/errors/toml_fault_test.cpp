@@ -84,7 +84,7 @@ TEST(TomlFault, ErrorAboutYamlOrNginxSyntaxShowsTheCorrectToml) {
        {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
-TEST(TomlFault, ErrorShowsAKeyWithForbiddenCharacters) {
+TEST(TomlFault, ErrorAboutAKeyShowsItsForbiddenCharacter) {
   expect_faults({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
                  {"max head = 1KiB\n", "found two words before =; write one key"},
                  {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
@@ -109,7 +109,7 @@ TEST(TomlFault, ErrorAboutABrokenOrRepeatedTableHeaderGivesAdvice) {
 }
 
 // Truncates a valid line at every position. The message must be weir's own and must not show a secret.
-TEST(TomlFault, ErrorAboutATruncatedLineIsNeverTheTextOfTheTomlParser) {
+TEST(TomlFault, ErrorAboutATruncatedLineIsInWeirsOwnWordsAndShowsNoSecret) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)
     for (const auto& mistake : mistakes_in(line.substr(0, cut) + "\n"))
@@ -121,7 +121,7 @@ TEST(TomlFault, ErrorAboutATruncatedLineIsNeverTheTextOfTheTomlParser) {
   EXPECT_THAT(fault_in("algorithm = token_bucket\n"), HasSubstr("write algorithm = \"token_bucket\""));
 }
 
-TEST(TomlFault, ReportsADottedKeyOfMoreThanAThousandParts) {
+TEST(TomlFault, DottedKeyOfMoreThanAThousandPartsIsAnError) {
   std::string key = "a";
   for (int i = 0; i < 20'000; ++i) key += ".a";
   for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})

@@ -37,7 +37,7 @@ TEST(TomlRepetition, ErrorNamesAKeyThatOccursTwice) {
         "3: found match.method, but a part of it has a value above; write all of it in one place"}});
 }
 
-TEST(TomlRepetition, ErrorNamesATableThatIsDefinedInTwoWays) {
+TEST(TomlRepetition, ErrorNamesATableThatIsWrittenInTwoForms) {
   expect_repetitions(
       {{"[server]\n[[server]]\n",
         "2: found both [server] and [[server]]; keep one [server], with all of its keys below it"},
@@ -97,7 +97,7 @@ TEST(TomlRepetition, ErrorShowsADoubledQuote) {
                        "2: found a quote that is not closed on its line; write key = [\"\",\"ip\"]"}});
 }
 
-TEST(TomlRepetition, ErrorShowsTheTextAfterAnUnquotedValue) {
+TEST(TomlRepetition, ErrorShowsTheUnexpectedTextAfterAnUnquotedValue) {
   expect_repetitions({{"[[rule]]\nburst = 5 5\n", "2: found 5 after the value; write burst = 5"},
                       {"[[rule]]\nburst = 5 = 6\n", "2: found = 6 after the value; write burst = 5"},
                       {"[[rule]]\nburst = 5;\n", "2: found ; after the value; write burst = 5"},
@@ -106,7 +106,7 @@ TEST(TomlRepetition, ErrorShowsTheTextAfterAnUnquotedValue) {
                       {"[[rule]]\nburst = ,\n", "2: found no value; write one after burst ="}});
 }
 
-TEST(TomlRepetition, ErrorAboutAKeysFileNamesARepeatedKeyOnlyIfWeirKnowsTheKey) {
+TEST(TomlRepetition, ErrorNamesARepeatedTomlKeyOfTheKeysFileOnlyIfTheSchemaHasIt) {
   const std::pair<std::string, std::string> cases[] = {
       {"[[key]]\nkey = \"s3cret\"\nkey = \"s3cret\"\n",
        "keys.toml:3: found the key key a second time; keep one of the two"},

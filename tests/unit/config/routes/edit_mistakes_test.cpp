@@ -188,7 +188,7 @@ TEST_P(EditMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
 INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, EditMistakes, ::testing::ValuesIn(kWrongEdits),
                          [](const auto& parameter) { return parameter.param.name; });
 
-TEST(Edits, TooManyOrTooLargeFieldsAreRejected) {
+TEST(Edits, RouteThatSetsTooManyOrTooLargeHeaderFieldsIsRejected) {
   std::string many, large = "X-A = \"" + std::string(8192, 'a') + "\"";
   for (int i = 0; i < 33; ++i) many += (i == 0 ? "X-" : ", X-") + std::to_string(i) + " = \"a\"";
   EXPECT_THAT(mistakes_in(request_set(many)), Contains(HasSubstr("found 33 fields of")));
@@ -196,7 +196,7 @@ TEST(Edits, TooManyOrTooLargeFieldsAreRejected) {
               Contains(HasSubstr("found 1 fields of 8195 bytes; expected at most")));
 }
 
-TEST(Edits, ResponseHeadersMaySetCorsFieldsIfThereIsNoCorsTable) {
+TEST(Edits, RouteMaySetCorsResponseFieldsIfThereIsNoCorsTable) {
   EXPECT_THAT(mistakes_in(forwarding("headers.response.set = { Access-Control-Allow-Origin = \"*\" }\n")),
               IsEmpty());
 }
@@ -228,7 +228,7 @@ TEST(Edits, ReloadReportsChangedRequestHeaderValuesWithoutShowingThem) {
   EXPECT_THAT(unshown_differences(of("s3cret"), of("s3cret")), IsEmpty());
 }
 
-TEST(Edits, WarnOfPlaceholdersThatAreAlwaysEmpty) {
+TEST(Edits, WarningNamesAPlaceholderThatIsAlwaysEmpty) {
   const auto warned =
       Contains(HasSubstr("writes {org}, which is always empty: write org or keys in [client]"));
   EXPECT_THAT(warnings_of(request_set("X-Org = \"{org}\"")), warned);
@@ -236,7 +236,7 @@ TEST(Edits, WarnOfPlaceholdersThatAreAlwaysEmpty) {
               Not(warned));
 }
 
-TEST(Edits, WarnOfRedirectsWithoutATarget) {
+TEST(Edits, WarningNamesARedirectStatusWithoutALocation) {
   const auto warned = Contains(HasSubstr("answers 302 without a target"));
   EXPECT_THAT(warnings_of(answering("respond = { status = 302 }\n")), warned);
   EXPECT_THAT(warnings_of(redirect("/a", "302")), Not(warned));

@@ -26,20 +26,20 @@ std::string with_lines(const std::string& lines) {
 
 const std::string kAdaptToApi = "adapt = { upstream = \"api\", errors_above = \"5%\" }\n";
 
-TEST(AdaptMistakes, ReportAnUnknownUpstream) {
+TEST(AdaptMistakes, ErrorNamesAnUnknownUpstream) {
   EXPECT_THAT(
       mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"apii\", errors_above = \"5%\" }\n")),
       ElementsAre("weir.toml:11: rule[x].adapt.upstream: found \"apii\", which is no upstream; "
                   "expected one of \"api\""));
 }
 
-TEST(AdaptMistakes, ReportAMissingBound) {
+TEST(AdaptMistakes, ErrorAsksForABoundOnLatencyOrErrors) {
   EXPECT_THAT(mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"api\" }\n")),
               ElementsAre("weir.toml:11: rule[x].adapt: found no sign of an unwell upstream; expected "
                           "latency_above = \"500ms\", errors_above = \"5%\" or both"));
 }
 
-TEST(AdaptMistakes, ReportSharesOutOfRange) {
+TEST(AdaptMistakes, ErrorNamesAPercentageOutOfRange) {
   for (const auto* share : {"0%", "100%", "100", "5.5%", "%", ""})
     EXPECT_THAT(mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"api\", errors_above = \"" +
                                        std::string(share) + "\" }\n")),
@@ -54,7 +54,7 @@ TEST(AdaptMistakes, ReportSharesOutOfRange) {
 }
 
 // weir makes 20 limiters of each limit with `adapt`, and the number of limiters is bounded.
-TEST(AdaptMistakes, ReportTheFirstRuleBeyondTheMaximumNumberOfLimits) {
+TEST(AdaptMistakes, ErrorNamesTheFirstRuleBeyondTheMaximumNumberOfLimitsWithAdapt) {
   const auto with_rules = [](int count) {
     std::string text = kLeast;
     for (int i = 0; i < count; ++i) {
@@ -77,7 +77,7 @@ TEST(AdaptMistakes, ReportTheFirstRuleBeyondTheMaximumNumberOfLimits) {
                   "rules with adapt"));
 }
 
-TEST(AdaptMistakes, ReportSettingsThatCannotBeCombinedWithAdapt) {
+TEST(AdaptMistakes, ErrorNamesSettingsThatCannotBeCombinedWithAdapt) {
   const std::pair<std::string, std::string> cases[] = {
       {"limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n",
        "leaky_bucket, which has promised departures at the configured rate; expected token_bucket, gcra, "
@@ -101,7 +101,7 @@ TEST(AdaptMistakes, ReportSettingsThatCannotBeCombinedWithAdapt) {
   }
 }
 
-TEST(AdaptMistakes, ReportALeaseInTheSameRule) {
+TEST(AdaptMistakes, ErrorSaysThatARuleCannotHaveBothAdaptAndLease) {
   const auto text = "[state]\nredis = { url = \"redis://127.0.0.1\" }\n" +
                     with_lines("limit = \"1000/s\"\nstore = \"redis\"\nlease = \"10%\"\n" + kAdaptToApi);
   EXPECT_THAT(mistakes_in(text),
@@ -109,7 +109,7 @@ TEST(AdaptMistakes, ReportALeaseInTheSameRule) {
                           "earlier limit; expected one of them"));
 }
 
-TEST(AdaptMistakes, ReportMoreThanAHundredTiersAndOverrides) {
+TEST(AdaptMistakes, ErrorCountsTheTiersAndOverridesOfARuleThatHasMoreThanAHundred) {
   const auto with_tiers = [](int count) {
     std::string tiers;
     for (int i = 0; i < count; ++i) tiers += "t" + std::to_string(i) + " = { limit = \"1/s\" }, ";
@@ -121,7 +121,7 @@ TEST(AdaptMistakes, ReportMoreThanAHundredTiersAndOverrides) {
                           "most 100 in a rule with adapt"));
 }
 
-TEST(Adapt, MakesALimiterForEachFactor) {
+TEST(Adapt, RuleWithAdaptHasALimiterForEachReducedShareOfItsLimit) {
   const auto settings = parse_settings(
       "[state]\nredis = { url = \"redis://127.0.0.1\" }\nreplicas = 2\n" +
           with_lines(

@@ -34,7 +34,7 @@ TEST(Bandwidth, RuleWithBandwidthHasALeakyBucketOfOctetsInMemory) {
   EXPECT_EQ(rate.period, base::Duration(15'625)) << "16,384 octets in a 64th of a second, in lowest terms";
 }
 
-TEST(Bandwidth, AcceptsASizeAndAPeriodAndRejectsOtherValues) {
+TEST(Bandwidth, MustBeASizeAndAPeriodWithinBounds) {
   for (const char* right : {"1KiB/s", "1024/s", "1000MB/s", "64KiB/100ms", "10MiB/min", "1GiB/h"})
     EXPECT_THAT(mistakes_in(paced(right)), IsEmpty()) << right;
   for (const std::string wrong :

@@ -96,7 +96,7 @@ const WrongConfiguration kWrongCosts[] = {
 
 class CostMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CostMistakes, AreReportedAtTheirLine) {
+TEST_P(CostMistakes, ErrorNamesTheLineOfTheMistake) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

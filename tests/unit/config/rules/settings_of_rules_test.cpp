@@ -28,7 +28,7 @@ TEST(Settings, EachAlgorithmHasItsOwnDefaults) {
             "leaky_bucket 10/s, queue 3, max_wait 2s");
 }
 
-TEST(Settings, TiersAndOverridesDoNotInheritNumbers) {
+TEST(Settings, TierOrOverrideDoesNotInheritTheBurstOfItsRule) {
   const auto rule =
       parse(with_rule("burst = 100\n"
                       "tiers = { free = { limit = \"2/s\" }, pro = { limit = \"50/s\", burst = 200 } }\n"
@@ -56,7 +56,7 @@ TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
   EXPECT_EQ(settings.server.max_in_flight, 50U);
 }
 
-TEST(Settings, RateOfEachReplicaIsAnExactShareOfTheLimit) {
+TEST(Settings, LocalShareOfAReplicaHasExactlyItsFractionOfTheRate) {
   const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
   const auto share = [&](const std::string& more) {
     return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
@@ -84,7 +84,7 @@ TEST(Settings, RuleWithoutAStoreUsesTheStoreOfTheStateSection) {
   EXPECT_EQ(rules[1].index, 1u);
 }
 
-TEST(Settings, BodyBoundOfARuleIsTheLargestBoundOfItsConditions) {
+TEST(Settings, RuleReadsBodiesUpToTheLargestMaxBodyOfItsConditions) {
   const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
   EXPECT_EQ(of("").max_body, 0u);
   const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
@@ -104,7 +104,7 @@ TEST(Settings, BodyBoundOfARuleIsTheLargestBoundOfItsConditions) {
   EXPECT_EQ(cost.cost_from.scale, 100u);
 }
 
-TEST(Settings, KeysAndConditionsInTheBodyReadUpToMaxBody) {
+TEST(Settings, RuleWithABodyKeyOrConditionReadsBodiesUpToMaxBody) {
   const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
   EXPECT_EQ(of("key = [\"json:/email|form:email\"]\n").max_body, 65536u);
   EXPECT_EQ(of("key = [\"ip\", \"api_key|json:/email\"]\nmax_body = 100\n").max_body, 100u);
@@ -116,7 +116,7 @@ TEST(Settings, KeysAndConditionsInTheBodyReadUpToMaxBody) {
 }
 
 // weir must not look up facts that no rule uses, because every look-up costs time in each request.
-TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
+TEST(Settings, TokensAndCountriesAreReadOnlyIfARuleUsesThem) {
   const Folder folder;
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");
@@ -141,7 +141,7 @@ TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
     EXPECT_TRUE(of(asking + client).geo) << asking;
 }
 
-TEST(Settings, UsualAndConfiguredIdentityFieldsRequireATrustedPeer) {
+TEST(Settings, CommonAndConfiguredIdentityFieldsAreBelievedOnlyFromTrustedPeers) {
   const auto of = [](const std::string& client) {
     return parse(with_rule("[client]\n" + client)).client.trusted_fields;
   };
@@ -194,7 +194,7 @@ TEST(Settings, ReadsAnElasticLimit) {
 
 // A request is charged once for each rule that matches, but twice for a rule with an elastic limit. The
 // number of charges is bounded.
-TEST(Settings, ElasticRuleCountsAsTwoRulesTowardsTheMaximum) {
+TEST(Settings, RuleWithAnElasticLimitCountsAsTwoRulesTowardsTheMaximum) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +
@@ -278,7 +278,7 @@ TEST(Settings, ReadsTheEstimateOfAStream) {
       parse(with_rule("cost = { response_json = \"/a\", reserve = 5 }\n")).rules[1].settlement->stream);
 }
 
-TEST(Settings, ReadsAReserveThatTheRequestStates) {
+TEST(Settings, ReservedCostMayBeAnAmountInTheRequest) {
   const auto rule =
       parse(with_rule("burst = 50\ncost = { response_json = \"/n\", max_body = \"4KiB\", reserve = "
                       "{ json = \"/a|/b\", default = 20, most = 40 } }\n"))

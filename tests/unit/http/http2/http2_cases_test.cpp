@@ -157,7 +157,7 @@ void expect_story(const Http2Story& story, std::map<std::string, int>& count) {
   }
 }
 
-TEST_F(Http2CasesTest, HpackStoriesDecodeToTheirFields) {
+TEST_F(Http2CasesTest, HpackTestCasesDecodeToTheirExpectedFields) {
   std::map<std::string, int> count;
   const auto stories = read_stories(cases);
   ASSERT_FALSE(stories.empty()) << cases << " has no folder hpack-test-case";
@@ -171,7 +171,7 @@ TEST_F(Http2CasesTest, HpackStoriesDecodeToTheirFields) {
   EXPECT_GT(count["whole"], 0);
 }
 
-TEST_F(Http2CasesTest, InvalidFramesCauseAnErrorThatTheTestSetAllows) {
+TEST_F(Http2CasesTest, InvalidFrameCausesOneOfTheErrorsThatTheTestSetAllows) {
   int count = 0;
   for (const auto side : {Http2Side::Server, Http2Side::Client}) {
     for (const auto& [name, wire, errors, data] : read_frame_cases(cases)) {
@@ -190,7 +190,7 @@ TEST_F(Http2CasesTest, InvalidFramesCauseAnErrorThatTheTestSetAllows) {
 // Each frame of the set is a test case of its own. The test sends the frame on an open stream, unless the
 // frame concerns the whole connection. The header blocks of these frames are not valid HPACK, so the session
 // may report a compression error for them.
-TEST_F(Http2CasesTest, ValidFramesAreAccepted) {
+TEST_F(Http2CasesTest, ValidFramesOfTheTestSetAreAccepted) {
   int count = 0;
   for (auto& [name, wire, errors, data] : read_frame_cases(cases)) {
     if (!errors.empty()) continue;

@@ -51,7 +51,7 @@ TEST(Http2FieldsTest, WritesNamesInLowerCase) {
   EXPECT_EQ(fields.octets(), 0U);
 }
 
-TEST(Http2FieldsTest, AddsTheLinesOfAHeadExceptConnectionFields) {
+TEST(Http2FieldsTest, AddsTheFieldsOfAnHttp1HeadExceptConnectionFields) {
   Http2Fields fields;
   fields.add_lines(
       "Server: a\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\n"
@@ -62,7 +62,7 @@ TEST(Http2FieldsTest, AddsTheLinesOfAHeadExceptConnectionFields) {
   EXPECT_EQ(lines_of(fields), "last=line without an end\n");
 }
 
-TEST(Http2FieldsTest, AddsTheTrailersOfAChunkedBody) {
+TEST(Http2FieldsTest, AddsOnlyTheValidTrailersOfAChunkedBody) {
   Http2Fields fields;
   fields.add_trailers(
       "Grpc-Status: 0\r\nno field\r\n: nameless\r\nbad name: 1\r\nContent-Length: 7\r\nTE: trailers\r\n"
@@ -82,7 +82,7 @@ TEST(Http2FieldsTest, AddsOnlyTheEndToEndFieldsOfAResponse) {
   EXPECT_EQ(lines_of(fields), "etag=\"e\"\nset-cookie=a\nset-cookie=b\n");
 }
 
-TEST(Http2RequestTextTest, WritesAnHttp1Head) {
+TEST(Http2RequestTextTest, RequestBecomesAnHttp1Head) {
   EXPECT_EQ(head_of({{":method", "GET"},
                      {":scheme", "https"},
                      {":path", "/a?b=c"},
@@ -92,7 +92,7 @@ TEST(Http2RequestTextTest, WritesAnHttp1Head) {
             "GET /a?b=c HTTP/1.1\r\nhost: example.com\r\naccept: */*\r\nx-empty: \r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, JoinsCookies) {
+TEST(Http2RequestTextTest, SeveralCookieFieldsAreJoinedIntoOne) {
   EXPECT_EQ(head_of({{":method", "GET"},
                      {":path", "/"},
                      {"cookie", "a=1"},
@@ -102,7 +102,7 @@ TEST(Http2RequestTextTest, JoinsCookies) {
             "GET / HTTP/1.1\r\naccept: x\r\ncookie: a=1; b=2; c=3\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, ReadsTheHostFromAuthorityOrHost) {
+TEST(Http2RequestTextTest, HostIsReadFromTheAuthorityOrTheHostField) {
   const std::string head = "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n";
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a.example"}}), head);
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a.example"}}), head);
@@ -154,7 +154,7 @@ TEST(Http2RequestTextTest, ExtendedConnectForAnotherProtocolOpensNoWebSocket) {
   EXPECT_EQ(text.head(0, "key"), "CONNECT / HTTP/1.1\r\nhost: a\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, RejectsAWebSocketWithAContentLength) {
+TEST(Http2RequestTextTest, WebSocketRequestWithAContentLengthIsRejected) {
   EXPECT_EQ(head_of({{":method", "CONNECT"},
                      {":protocol", "websocket"},
                      {":path", "/"},
@@ -163,7 +163,7 @@ TEST(Http2RequestTextTest, RejectsAWebSocketWithAContentLength) {
             "a request for a WebSocket has a Content-Length");
 }
 
-TEST(Http2FieldsTest, ConvertsA101IntoA200ForAnExtendedConnect) {
+TEST(Http2FieldsTest, AnswerToAnExtendedConnectHasStatus200InPlaceOf101) {
   constexpr std::string_view kSwitching =
       "HTTP/1.1 101 Switching\r\nConnection: upgrade, X-Hop\r\nUpgrade: websocket\r\nX-Hop: 1\r\n"
       "Sec-WebSocket-Accept: a\r\nSec-WebSocket-Protocol: chat\r\nX-Kept: yes\r\n\r\n";
@@ -174,7 +174,7 @@ TEST(Http2FieldsTest, ConvertsA101IntoA200ForAnExtendedConnect) {
   EXPECT_EQ(lines_of(fields), ":status=200\nsec-websocket-protocol=chat\nx-kept=yes\n");
 }
 
-TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
+TEST(Http2RequestTextTest, RequestGetsTheBodyFramingOfHttp1) {
   const Pairs plain{{":method", "POST"}, {":path", "/"}};
   EXPECT_EQ(head_of(plain, 0), "POST / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(head_of(plain, 12), "POST / HTTP/1.1\r\ncontent-length: 12\r\n\r\n");
@@ -185,7 +185,7 @@ TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
     EXPECT_EQ(head_of(with_length, body), "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, DropsFieldsBeyondTheMaximumHeadSize) {
+TEST(Http2RequestTextTest, FieldsBeyondTheMaximumHeadSizeAreCountedButNotKept) {
   // The size of a field is the length of its name and value, plus 32 octets.
   auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
   EXPECT_EQ(text.size(), 80U);
@@ -200,7 +200,7 @@ TEST(Http2RequestTextTest, DropsFieldsBeyondTheMaximumHeadSize) {
 
 // The codec rejects line ends in names and values. The HTTP/1.1 parser rejects everything else that HTTP/1.1
 // cannot carry.
-TEST(Http2RequestTextTest, ParserRejectsRequestsThatHttp1CannotCarry) {
+TEST(Http2RequestTextTest, RequestThatHttp1CannotCarryIsRejectedByTheParser) {
   const auto refused = [](const Pairs& fields) {
     const auto text = head_of(fields);
     RequestHead head;
@@ -217,7 +217,7 @@ TEST(Http2RequestTextTest, ParserRejectsRequestsThatHttp1CannotCarry) {
   EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"x", "a\x01"}}));
 }
 
-TEST(Http2FieldsTest, TurnsAnHttp1HeadIntoARequest) {
+TEST(Http2FieldsTest, Http1HeadBecomesAnHttp2Request) {
   Http2Fields fields;
   const auto length = fields.add_request(
       "POST /a?b HTTP/1.1\r\nHost: api.example:8443\r\nContent-Length: 5\r\nX-A: 1\r\nConnection: x\r\n\r\n",
@@ -237,7 +237,7 @@ TEST(Http2FieldsTest, ReportsWhetherARequestHasABody) {
       std::nullopt);
 }
 
-TEST(Http2FieldsTest, AsksAGrpcServerForTrailers) {
+TEST(Http2FieldsTest, RequestToAGrpcServerAsksForTrailers) {
   Http2Fields call, other;
   call.add_request("POST /s/m HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc+proto\r\n\r\n", false);
   other.add_request("POST /s/m HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\r\n", false);
@@ -259,7 +259,7 @@ std::string text_of(const Pairs& fields, std::string_view body, const Pairs& tra
   return text;
 }
 
-TEST(Http2ResponseTextTest, WritesABodyInChunks) {
+TEST(Http2ResponseTextTest, ResponseBodyIsWrittenInChunks) {
   EXPECT_EQ(text_of({{":status", "200"}, {"server", "s"}}, "0123456789abcdef"),
             "HTTP/1.1 200 OK\r\nserver: s\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n");
 }
@@ -275,7 +275,7 @@ TEST(Http2ResponseTextTest, WritesTrailersBehindTheLastChunk) {
             "0\r\ngrpc-message: \r\n\r\n");
 }
 
-TEST(Http2ResponseTextTest, WritesNoFramingForAResponseWithoutBody) {
+TEST(Http2ResponseTextTest, ResponseWithoutABodyHasNoBodyFraming) {
   EXPECT_EQ(text_of({{":status", "204"}}, ""), "HTTP/1.1 204 No Content\r\n\r\n");
   EXPECT_EQ(text_of({{":status", "304"}}, ""), "HTTP/1.1 304 Not Modified\r\n\r\n");
   EXPECT_EQ(text_of({{":status", "200"}}, "", {}, true), "HTTP/1.1 200 OK\r\n\r\n");
@@ -294,7 +294,7 @@ TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalHead) {
             "</a>\r\n\r\n");
 }
 
-TEST(Http2ResponseTextTest, WritesAnOversizedHeadAsALargeIncompleteHead) {
+TEST(Http2ResponseTextTest, TooLargeResponseHeadIsWrittenAsALargeIncompleteHead) {
   const std::string large(600, 'x');
   const auto text = text_of({{":status", "200"}, {"a", large}, {"b", large}}, "", {}, false, 1000);
   EXPECT_GT(text.size(), 1000U);
