@@ -51,7 +51,7 @@ TEST(Parameters, PlusInANameMatchesBothAPlusAndASpace) {
   EXPECT_THAT(values(parameters, "a b"), ElementsAre("1", "3"));
 }
 
-TEST(Parameters, StoresNoParameterIfThereAreTooMany) {
+TEST(Parameters, QueryWithTooManyParametersHasNoValues) {
   Parameters parameters;
   parameters.read_query("a&a&a", 3);
   EXPECT_FALSE(parameters.too_many());
@@ -83,7 +83,7 @@ TEST(Parameters, CountsTheCookiesOfAllCookieFieldsTogether) {
   EXPECT_THAT(values(cookies, "a"), IsEmpty());
 }
 
-TEST(Parameters, CopyContainsNoParsedParameters) {
+TEST(Parameters, CopyDoesNotKeepTheParsedParameters) {
   Parameters parameters;
   parameters.read_query("%61=1", kMany);
   const Parameters copy(parameters);
@@ -92,7 +92,7 @@ TEST(Parameters, CopyContainsNoParsedParameters) {
 }
 
 // Compares the result with a simple search through all parameters for every name.
-TEST(Parameters, AgreesWithALinearSearch) {
+TEST(Parameters, FindsTheSameValuesAsASearchThroughAllParameters) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::minstd_rand random(seed);
@@ -124,7 +124,7 @@ RequestHead head_of(std::string_view query) {
   return head;
 }
 
-TEST(RequestHead, ReportsWhichBoundOfParametersIsExceeded) {
+TEST(RequestHead, ReportsWhetherTooManyParametersOrTooManyRepetitionsWereFound) {
   auto many = head_of("a&a&a&a");
   many.bounds = {.parameters = 3, .repeats = 3};
   EXPECT_FALSE(many.query_values("a").complete);
@@ -141,7 +141,7 @@ TEST(RequestHead, ReportsWhichBoundOfParametersIsExceeded) {
   EXPECT_EQ(repeated.excess().name, "a");
 }
 
-TEST(RequestHead, ClearRemovesTheParsedParameters) {
+TEST(RequestHead, ClearedHeadHasNoParsedParameters) {
   auto head = head_of("a=1");
   EXPECT_EQ(head.query_values("a").values.size(), 1U);
   head.clear();

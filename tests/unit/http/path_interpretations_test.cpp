@@ -23,21 +23,21 @@ PathInterpretations interpretations_of(std::string_view raw) {
   return interpretations;
 }
 
-TEST(PathInterpretations, AreEmptyIfAllServersReadThePathAlike) {
+TEST(PathInterpretations, NoneIsFoundIfAllServersReadThePathAlike) {
   for (const char* raw : {"/", "/a/b", "/.well-known/x", "/a%20b", "/caf%C3%A9", "/caf\xc3\xa9", "/a//b",
                           "/a//b/../c", "/a/./b/../c", "/a;v=1/b", "/a%3Bv", "/;x/a", "/%61", "*",
                           "/%E0%A4%85", "/a/../b", "/sale;off=50%25"})
     EXPECT_THAT(interpretations_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathInterpretations, IncludePathsThatServersSplitAtEncodedSlashesInParameters) {
+TEST(PathInterpretations, IncludeThePathOfServersThatDecodeASlashInAPathParameter) {
   const auto interpretations = interpretations_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(interpretations.equal);
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));
 }
 
 // Each expected path is a path that some server reads, whether or not that server is right.
-TEST(PathInterpretations, ContainThePathThatEachServerReads) {
+TEST(PathInterpretations, IncludeThePathThatEachServerReads) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},
       {"/x%2f..%2fadmin", "/admin"},
@@ -85,7 +85,7 @@ TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   }
 }
 
-TEST(PathInterpretations, AreMarkedAsUnlikelyIfOnlyFewServersUseThem) {
+TEST(PathInterpretations, AreMarkedAsUnlikelyIfOnlyFewServersReadThePathSo) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto interpretations = interpretations_of(raw);
     EXPECT_FALSE(interpretations.equal) << raw;
@@ -107,7 +107,7 @@ TEST(PathInterpretations, NumberOfInterpretationsIsBoundedForLongPaths) {
 }
 
 // Each interpretation is in normal form except for parameters, and no interpretation is listed twice.
-TEST(PathInterpretations, AreNormalisedAndUnique) {
+TEST(PathInterpretations, AreInNormalFormAndListedOnlyOnce) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

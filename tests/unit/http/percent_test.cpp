@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(Percent, DecodesOnlyOnceAndKeepsInvalidEscapes) {
+TEST(Percent, DecodesEachEscapeOnlyOnceAndKeepsInvalidEscapes) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", ""},          {"plain", "plain"}, {"%61", "a"},          {"a%2Fb%2fc", "a/b/c"}, {"%2561", "%61"},
       {"100%", "100%"},  {"%4", "%4"},       {"%zz%41", "%zzA"},    {"%%41", "%A"},         {"a+b", "a+b"},
@@ -31,7 +31,7 @@ TEST(Percent, DecodesPlusAsASpaceInForms) {
   EXPECT_EQ(percent_decoded("a%20+", scratch), "a +");
 }
 
-TEST(Percent, ReturnsTheArgumentIfNothingIsEncoded) {
+TEST(Percent, TextWithoutEncodedCharactersIsReturnedWithoutACopy) {
   std::string scratch = "untouched";
   const std::string_view raw = "value";
   EXPECT_EQ(percent_decoded(raw, scratch).data(), raw.data());
@@ -39,7 +39,7 @@ TEST(Percent, ReturnsTheArgumentIfNothingIsEncoded) {
 }
 
 // The decoded text must be the same whichever octets a client has encoded.
-TEST(Percent, DecodesEverySpellingToTheSameText) {
+TEST(Percent, EverySpellingOfATextDecodesToTheSameText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

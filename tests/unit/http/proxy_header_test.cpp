@@ -47,7 +47,7 @@ std::vector<Good> good() {
 
 // For each incomplete header, the reader asks for more octets and reports no fault. The reader ignores octets
 // after a complete header.
-TEST(ProxyHeader, NeedsMoreBytesAtEverySplitUntilTheHeaderIsComplete) {
+TEST(ProxyHeader, IncompleteHeaderIsNoFaultWhereverItIsDivided) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
       EXPECT_EQ(read_proxy_header(bytes.substr(0, cut)).status, Status::NeedMore) << cut << " of " << bytes;
@@ -93,7 +93,7 @@ TEST(ProxyHeader, RejectsBytesThatAreNotAProxyHeader) {
     EXPECT_EQ(read_proxy_header(bytes).status, Status::Bad) << bytes;
 }
 
-TEST(ProxyHeader, WritesAddressesOfMixedFamiliesAsIpv6) {
+TEST(ProxyHeader, Ipv4AddressBesideAnIpv6AddressIsWrittenAsIpv6) {
   const ConnectionEnds mixed{ip("203.0.113.7"), ip("2001:db8::1"), 1, 2};
   EXPECT_EQ(read_proxy_header(second(mixed)).ends, mixed);
   EXPECT_EQ(second(mixed).size(), 16U + 36U);

@@ -10,7 +10,7 @@ std::string told(std::string_view bytes) {
   return std::string(head.method) + "|" + head.target + "|" + std::string(head.host);
 }
 
-TEST(RejectedHead, ReturnsTheReadablePartsOfAMalformedHead) {
+TEST(RejectedHead, HasMethodTargetAndHostOfAMalformedHeadAsFarAsTheyAreReadable) {
   const std::pair<const char*, const char*> cases[] = {
       {"GET /a?b HTTP/1.1\r\nX: 1\r\nhOST:  a.example:80 \r\n\r\n", "GET|/a?b|a.example:80"},
       {"GET /a b HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET|/a b|a"},
@@ -31,7 +31,7 @@ TEST(RejectedHead, ReturnsTheReadablePartsOfAMalformedHead) {
   for (const auto& [bytes, text] : cases) EXPECT_EQ(told(bytes), text) << bytes;
 }
 
-TEST(RejectedHead, HidesCredentialsInAbsoluteTargets) {
+TEST(RejectedHead, HidesUserAndPasswordInAnAbsoluteTarget) {
   EXPECT_EQ(told("GET http://ann:secret@b.example/x?y HTTP/1.1\r\n\r\n"),
             "GET|http://***@b.example/x?y|b.example");
   EXPECT_EQ(told("GET / HTTP/1.1\r\nHost: ann:secret@b.example:80\r\n\r\n"), "GET|/|b.example:80");

@@ -64,7 +64,7 @@ const ResponseCase kResponses[] = {
     {"HTTP/1.1 200 OK\nX: a\n b", "502"},
 };
 
-TEST(ResponseHead, FindsTheBodyFramingOrRejectsTheHead) {
+TEST(ResponseHead, FindsTheBodyFramingAndRejectsHeadsWithAmbiguousFraming) {
   for (const auto& [head, expected] : kResponses) {
     const auto bytes = std::string(head) + "\r\n\r\n";
     EXPECT_EQ(response_verdict(bytes), expected) << head;

@@ -33,7 +33,7 @@ TEST(ParseRetryAfter, AcceptsAllThreeHttpDateForms) {
 }
 
 // RFC 9110 §5.6.7: if a two-digit year seems to be more than 50 years in the future, the date is in the past.
-TEST(ParseRetryAfter, TwoDigitYearsAreAtMostFiftyYearsAhead) {
+TEST(ParseRetryAfter, TwoDigitYearMoreThanFiftyYearsAheadIsInThePast) {
   const auto date = [](const char* text) { return parse_retry_after(text, kNow); };
   EXPECT_GT(date("Sunday, 06-Nov-44 08:49:37 GMT"), 49 * 365 * 24h);
   EXPECT_EQ(date("Sunday, 06-Nov-44 08:49:38 GMT"), 0s) << "50 years and a second ahead: 1944";
@@ -45,7 +45,7 @@ TEST(ParseRetryAfter, TwoDigitYearsAreAtMostFiftyYearsAhead) {
   EXPECT_EQ(parse_retry_after("Friday, 01-Jan-00 00:00:09 GMT", kStartOf2100), 9s);
 }
 
-TEST(ParseRetryAfter, BoundsVeryLongDelays) {
+TEST(ParseRetryAfter, VeryLongDelayIsShortenedToTheLongestPossibleDelay) {
   EXPECT_EQ(parse_retry_after("99999999999999999999", kNow), std::chrono::seconds{std::int64_t{1} << 31});
 }
 

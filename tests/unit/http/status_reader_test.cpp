@@ -25,7 +25,7 @@ TEST(StatusReader, SkipsInterimHeads) {
   EXPECT_EQ(reader.status(), 204);
 }
 
-TEST(StatusReader, ReadsTheStatusForEverySplit) {
+TEST(StatusReader, ReadsTheSameStatusHoweverTheHeadIsDivided) {
   const std::string answer = std::string(kHints) + std::string(kFine);
   for (std::size_t cut = 1; cut < answer.size(); ++cut) {
     StatusReader reader;
@@ -59,7 +59,7 @@ TEST(StatusReader, RejectsInvalidHeadsBeforeTheyEnd) {
   EXPECT_EQ(reader.feed("HTTP/1.1 2OO OK\n"), State::Faulty);
 }
 
-TEST(StatusReader, BoundsTheTotalSizeOfInterimAndFinalHeads) {
+TEST(StatusReader, RejectsInterimAndFinalHeadsThatAreTooLargeTogether) {
   for (const std::string_view piece :
        {kHints, std::string_view("HTTP/1.1 200 OK a header without an end ")}) {
     StatusReader reader;

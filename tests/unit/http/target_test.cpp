@@ -38,7 +38,7 @@ TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   }
 }
 
-TEST(NormalisePath, EncodesAllOtherOctetsInUpperCaseHexadecimal) {
+TEST(NormalisePath, EncodesOctetsThatAPathMayNotContainInUpperCaseHexadecimal) {
   for (unsigned c = 0; c < 256; ++c) {
     const char octet = static_cast<char>(c);
     if (std::isalnum(static_cast<int>(c)) != 0 && c < 0x80) continue;
@@ -53,7 +53,7 @@ TEST(NormalisePath, EncodesAllOtherOctetsInUpperCaseHexadecimal) {
   }
 }
 
-TEST(NormalisePath, DoesNotMergePathsThatNameDifferentResources) {
+TEST(NormalisePath, PathsThatNameDifferentResourcesHaveDifferentNormalForms) {
   const std::pair<const char*, const char*> cases[] = {
       {"/a/", "/a/"},
       {"/A", "/A"},
@@ -90,7 +90,7 @@ TEST(PathWarning, WarnsOfPathsThatServersReadDifferently) {
 
 // A server such as nginx decodes slashes before it removes dot segments. The server then reads a path that
 // differs from the normal form.
-TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
+TEST(PathWarning, WarnsOfAnEncodedSlashThatIsRemovedFromTheNormalisedPath) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :
          {"/pub;" + slash + "..;x/admin", "/a;v=" + slash, "/a%3bv=" + slash, "/;" + slash + "/a",
@@ -107,7 +107,7 @@ TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
   EXPECT_EQ(path_warning("/%20/../a"), nullptr);
 }
 
-TEST(NormalisePath, KeepsTheSlashBeforeFinalDotSegments) {
+TEST(NormalisePath, SlashBeforeAFinalDotSegmentIsKept) {
   const std::pair<const char*, const char*> cases[] = {
       {"/a/.", "/a/"}, {"/a/..", "/"},   {"/a/b/..", "/a/"}, {"/a/b/../", "/a/"},
       {"/a//", "/a/"}, {"/a/;x", "/a/"}, {"/..", "/"},       {"/.", "/"},
@@ -116,7 +116,7 @@ TEST(NormalisePath, KeepsTheSlashBeforeFinalDotSegments) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(path(raw), normal) << raw;
 }
 
-TEST(NormalisePath, DoesNotCopyAPathThatIsAlreadyNormal) {
+TEST(NormalisePath, PathInNormalFormIsReturnedWithoutACopy) {
   std::string scratch = "untouched";
   const std::string_view raw = "/api/v1/things";
   EXPECT_EQ(normalise_path(raw, scratch).data(), raw.data());
@@ -125,7 +125,7 @@ TEST(NormalisePath, DoesNotCopyAPathThatIsAlreadyNormal) {
   EXPECT_EQ(normalise_path(upper_hex, scratch).data(), upper_hex.data());
 }
 
-TEST(NormalisePath, ReusesTheScratchBuffer) {
+TEST(NormalisePath, NormalisedPathIsWrittenIntoTheCallersBuffer) {
   std::string scratch;
   scratch.reserve(256);
   const auto* storage = scratch.data();
@@ -135,7 +135,7 @@ TEST(NormalisePath, ReusesTheScratchBuffer) {
 }
 
 // Every normal form begins with '/', has no dot or empty segment, and is its own normal form.
-TEST(NormalisePath, IsIdempotent) {
+TEST(NormalisePath, SecondNormalisationChangesNothing) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -184,7 +184,7 @@ TEST(NormaliseHost, AllSpellingsOfAnIpv6AddressGiveTheSameHost) {
   EXPECT_EQ(host("[v1.x]"), "[v1.x]");
 }
 
-TEST(NormaliseHost, DoesNotCopyAHostThatIsAlreadyNormal) {
+TEST(NormaliseHost, HostInNormalFormIsReturnedWithoutACopy) {
   std::string scratch = "untouched";
   const std::string_view raw = "api.example.com:8443";
   EXPECT_EQ(normalise_host(raw, scratch).data(), raw.data());

@@ -20,7 +20,7 @@ std::string asked(const std::string& lines, const std::string& line = "GET / HTT
   return std::string(protocol_to_ask(head, kAllowed));
 }
 
-TEST(ProtocolToAsk, IsTheFirstAllowedProtocolOfTheClientsList) {
+TEST(ProtocolToAsk, IsTheFirstProtocolInTheClientsListThatTheRouteAllows) {
   EXPECT_EQ(asked("Connection: upgrade\r\nUpgrade: websocket"), "websocket");
   EXPECT_EQ(asked("Connection: keep-alive , UPGRADE\r\nUpgrade: WebSocket"), "websocket");
   EXPECT_EQ(asked("Upgrade: h2c, chat/2\r\nConnection: upgrade\r\nUpgrade: websocket"), "Chat/2");
@@ -41,7 +41,7 @@ TEST(ProtocolToAsk, IsEmptyForRequestsThatCannotUpgrade) {
       "");
 }
 
-TEST(ProtocolToAsk, IgnoresTheUpgradeOfThePreviousRequest) {
+TEST(ProtocolToAsk, PreviousUpgradeRequestDoesNotAffectTheNextRequest) {
   RequestHead head;
   const std::string first = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
   ASSERT_FALSE(parse_request_head(first, head));
@@ -57,7 +57,7 @@ bool agrees(const std::string& lines, const std::string& line = "HTTP/1.1 101 Sw
   return !parse_response_head(bytes, false, head) && switches_to(head, "websocket");
 }
 
-TEST(SwitchesTo, IsTrueOnlyIfTheServerSwitchesToTheRequestedProtocol) {
+TEST(SwitchesTo, IsTrueOnlyForAValid101ResponseWithTheRequestedProtocol) {
   EXPECT_TRUE(agrees("Connection: Upgrade\r\nUpgrade: WebSocket"));
   EXPECT_TRUE(agrees("Upgrade: websocket\r\nConnection: keep-alive, upgrade\r\nContent-Length: 5"));
   EXPECT_FALSE(agrees("Connection: upgrade"));
@@ -68,7 +68,7 @@ TEST(SwitchesTo, IsTrueOnlyIfTheServerSwitchesToTheRequestedProtocol) {
   EXPECT_FALSE(agrees("Connection: upgrade\r\nUpgrade: websocket", "HTTP/1.0 101 Switching Protocols"));
 }
 
-TEST(MayBeAllowed, RejectsHttpAndTlsAsUpgradeProtocols) {
+TEST(MayBeAllowed, RouteCannotAllowHttpOrTlsAsUpgradeProtocol) {
   for (const char* name : {"websocket", "IRC/6.9", "chat", "postgres"})
     EXPECT_TRUE(may_be_allowed(name)) << name;
   for (const char* name :

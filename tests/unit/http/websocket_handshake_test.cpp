@@ -28,16 +28,16 @@ std::string switching(std::string_view accept) {
          std::string(accept) + "\r\n\r\n";
 }
 
-TEST(WebSocketHandshake, ConfirmsAKey) {
+TEST(WebSocketHandshake, AcceptValueOfTheExampleKeyIsAsInRfc6455) {
   EXPECT_EQ(websocket_accept(kKey), kAccept);
 }
 
-TEST(WebSocketHandshake, WritesSixteenOctetsAsKey) {
+TEST(WebSocketHandshake, KeyIsWrittenAsBase64OfSixteenOctets) {
   EXPECT_EQ(websocket_key({'t', 'h', 'e', ' ', 's', 'a', 'm', 'p', 'l', 'e', ' ', 'n', 'o', 'n', 'c', 'e'}),
             kKey);
 }
 
-TEST(WebSocketHandshake, RejectsA101ThatDoesNotConfirmTheKey) {
+TEST(WebSocketHandshake, RejectsAResponse101ThatDoesNotConfirmTheKey) {
   EXPECT_EQ(fault_of(switching(kAccept)), "");
   EXPECT_NE(fault_of(switching("s3pPLMBiTxaQ9kYGzzhZRbK+xOO=")), "");
   EXPECT_NE(fault_of(switching("")), "");
@@ -51,7 +51,7 @@ TEST(WebSocketHandshake, RejectsASuccessStatusOtherThan101) {
   EXPECT_EQ(fault_of("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"), "");
 }
 
-TEST(WebSocketHandshake, DoesNotCheckResponsesToOtherRequests) {
+TEST(WebSocketHandshake, ResponseToARequestThatIsNoWebSocketHandshakeIsNotChecked) {
   EXPECT_EQ(fault_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), "");
   EXPECT_EQ(fault_of(switching("another"), false), "");
 }

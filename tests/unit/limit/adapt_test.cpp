@@ -48,7 +48,7 @@ TEST(Unwell, UpstreamIsNotUnwellAfterOnlyTwoFailures) {
   }
 }
 
-TEST(Unwell, LatencyIsIgnoredIfNoAttemptWasMeasured) {
+TEST(Unwell, LatencyDoesNotCountIfNoAttemptWasMeasured) {
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, {.all = 20, .failed = 20}));
   EXPECT_TRUE(is_unwell(kBoth, {.all = 20, .failed = 20})) << "refused connections are failures";
 }
@@ -81,7 +81,7 @@ double mean_factor(int answers_each_period, double share) {
 }
 
 // docs/design/adapt.md states the numbers that this test checks.
-TEST(Adapted, RareFailuresHardlyLowerTheFactor) {
+TEST(Adapted, RareFailuresLowerTheFactorOnlyALittle) {
   EXPECT_NEAR(mean_factor(10, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(15, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(30, 0.02), 93, 3);
@@ -113,7 +113,7 @@ unsigned admitted_at_once(const Limiter& limiter, Cell& cell, TimePoint now) {
   return admitted;
 }
 
-TEST(Scaled, QuotaIsTheLimitTimesTheFactor) {
+TEST(Scaled, ScaledLimitIsTheLimitTimesTheFactor) {
   for (const auto& whole : scalable())
     for (const Factor factor : std::initializer_list<Factor>{1, 7, 19, 20}) {
       const auto limiter = scaled(whole, factor, 1).value();
@@ -127,21 +127,21 @@ TEST(Scaled, FullFactorLeavesTheLimiterUnchanged) {
   for (const auto& whole : scalable()) EXPECT_EQ(scaled(whole, kWholeFactor, 1).value(), whole);
 }
 
-TEST(Scaled, SlowsTheRateOfABucket) {
+TEST(Scaled, ScaledBucketRefillsAtTheScaledRate) {
   const auto limiter = scaled(TokenBucket::make({100, Duration{10s}}, 100).value(), 5, 1).value();
   Cell cell;
   EXPECT_EQ(admitted_at_once(limiter, cell, kAtFirst), 25U);
   EXPECT_EQ(admitted_at_once(limiter, cell, kAtFirst + 2s), 5U) << "2.5 instead of 10 a second";
 }
 
-TEST(Scaled, QuotaIsAtLeastTheSmallestCostAndAtMostTheLimit) {
+TEST(Scaled, ScaledLimitIsAtLeastTheSmallestCostAndAtMostTheWholeLimit) {
   for (const auto& whole : scalable()) {
     EXPECT_EQ(quota(scaled(whole, 1, 30).value()), 30U) << describe(whole);
     EXPECT_EQ(quota(scaled(whole, 1, 200).value()), 100U) << describe(whole);
   }
 }
 
-TEST(Scaled, UnitsChargedBeforeAChangeOfTheFactorStillCount) {
+TEST(Scaled, UnitsChargedUnderAnEarlierFactorStillCount) {
   for (const auto& whole : scalable()) {
     const auto half = scaled(whole, 10, 1).value();
     Cell cell;
@@ -172,7 +172,7 @@ TEST(Scaled, ScaledLimitNeverAdmitsWhatTheWholeLimitRefuses) {
   }
 }
 
-TEST(Scaled, QueuesStepwiseBucketsAndAdaptiveConcurrencyCannotBeScaled) {
+TEST(Scaled, QueueStepwiseBucketAndAdaptiveConcurrencyCannotBeScaled) {
   for (const auto& limiter : scalable()) EXPECT_TRUE(can_scale(limiter)) << describe(limiter);
   constexpr Rate kRate{10, Duration{1s}};
   EXPECT_FALSE(can_scale(LeakyBucket::make(kRate, 10, base::kForever).value()));
@@ -180,7 +180,7 @@ TEST(Scaled, QueuesStepwiseBucketsAndAdaptiveConcurrencyCannotBeScaled) {
   EXPECT_FALSE(can_scale(AdaptiveConcurrency::make(1, 10).value()));
 }
 
-TEST(Factors, InitiallyGrantTheWholeLimit) {
+TEST(Factors, GrantTheWholeLimitUntilTheyAreChanged) {
   Factors factors;
   EXPECT_EQ(factors.of(0), kWholeFactor);
   EXPECT_EQ(factors.of(kMaxRules - 1), kWholeFactor);

@@ -20,7 +20,7 @@ AdaptiveConcurrency adaptive(std::uint64_t min, std::uint64_t max) {
   return AdaptiveConcurrency::make(min, max).value();
 }
 
-TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
+TEST(Concurrency, AdmitsRequestsWhileFewerThanTheLimitAreInFlight) {
   const auto limiter = Concurrency::make(2).value();
   const auto first = limiter.step({}, kStart, 1);
   EXPECT_EQ(first.outcome, (Outcome{.allowed = true, .remaining = 1}));
@@ -36,7 +36,7 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
 }
 
 // Compares the limiter with a list of the requests in flight. Requests arrive and end at random.
-TEST(Concurrency, CountsTheRequestsInFlightOfRandomTraffic) {
+TEST(Concurrency, AgreesWithAListOfTheRequestsInFlightForRandomTraffic) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {
@@ -65,7 +65,7 @@ TEST(Concurrency, CountsTheRequestsInFlightOfRandomTraffic) {
   }
 }
 
-TEST(Permit, IsReleasedExactlyOnceAfterMoves) {
+TEST(Permit, MovedPermitIsReleasedExactlyOnce) {
   KeyTable table(64);
   const auto limiter = in_flight(1);
   const Charge charge{key_of(1), &limiter};
@@ -81,7 +81,7 @@ TEST(Permit, IsReleasedExactlyOnceAfterMoves) {
   EXPECT_FALSE(table.peek(charge, kStart).allowed) << "the permit of another request was released";
 }
 
-TEST(Permit, IsReleasedInTheOverflowCellThatCountedIt) {
+TEST(Permit, PermitCountedInTheOverflowCellIsReleasedThere) {
   KeyTable table(16);
   const auto limiter = in_flight(1);
   Outcome out;
@@ -206,7 +206,7 @@ TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   EXPECT_GE(server.limit(), 40) << "failures alone lowered the limit";
 }
 
-TEST(AdaptiveConcurrency, NeverRejectsRequestsInOrderToMeasureTheServer) {
+TEST(AdaptiveConcurrency, LimitOfAHealthyServerIsNotLoweredToMeasureTheServer) {
   Server server(adaptive(1, 200), 100, 10ms, 60);
   server.run(10s);
   const auto before = server.limit();
@@ -216,13 +216,13 @@ TEST(AdaptiveConcurrency, NeverRejectsRequestsInOrderToMeasureTheServer) {
   EXPECT_GE(server.limit(), before) << "the limit of a healthy server was lowered to measure it";
 }
 
-TEST(AdaptiveConcurrency, LimitGrowsOnlyIfRequestsReachIt) {
+TEST(AdaptiveConcurrency, LimitGrowsOnlyIfAsManyRequestsAreInFlight) {
   Server server(adaptive(4, 400), 1'000, 10ms, 10);
   server.run(30s);
   EXPECT_LE(server.limit(), 40) << "ten requests in flight do not justify a limit above forty";
 }
 
-TEST(AdaptiveConcurrency, ForgetsTheLimitAfterTenMinutesWithoutTraffic) {
+TEST(AdaptiveConcurrency, AdaptedLimitIsForgottenAfterTenMinutesWithoutTraffic) {
   const auto limiter = adaptive(1, 100);
   auto cell = limiter.step({}, kStart, 1).next;
   EXPECT_EQ(limiter.drained_at(cell), kNever);
@@ -235,7 +235,7 @@ TEST(AdaptiveConcurrency, ForgetsTheLimitAfterTenMinutesWithoutTraffic) {
   EXPECT_NE(limiter.step(cell, forgotten - 1us, 1).next, limiter.step({}, forgotten - 1us, 1).next);
 }
 
-TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyDoesNotChangeTheInitialState) {
+TEST(AdaptiveConcurrency, ReleaseWithoutAMeasuredLatencyRestoresTheInitialState) {
   const auto limiter = adaptive(1, 100);
   const auto cell = limiter.step({}, kStart, 3).next;
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
@@ -243,7 +243,7 @@ TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyDoesNotChangeTheInitialS
 
 // The limit must stay within its bounds for any latencies, and the number of requests in flight must stay
 // exact.
-TEST(AdaptiveConcurrency, CountsRequestsInFlightExactlyForAnyLatencies) {
+TEST(AdaptiveConcurrency, NumberOfRequestsInFlightIsExactForAnyLatencies) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {

@@ -60,7 +60,7 @@ void for_each_moment(Law law) {
   }
 }
 
-TEST(LimiterLaws, RejectsBeforeRetryAfterAndAdmitsFromRetryAfterOn) {
+TEST(LimiterLaws, RejectedRequestIsAdmittedExactlyFromItsRetryAfterOn) {
   int refusals = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const auto wait = m.step.outcome.retry_after;
@@ -81,7 +81,7 @@ TEST(LimiterLaws, RejectsBeforeRetryAfterAndAdmitsFromRetryAfterOn) {
   EXPECT_GT(refusals, kLawCases);
 }
 
-TEST(LimiterLaws, UnusedKeyRejectsOnlyCostsAboveTheCapacity) {
+TEST(LimiterLaws, UnusedKeyAdmitsEveryCostUpToTheCapacity) {
   for_each_moment([](const Moment& m, Dice&) {
     EXPECT_EQ(step(m.rule.limiter, Cell{}, m.now, m.cost).outcome.allowed, m.cost <= largest_cost(m.rule));
   });
@@ -98,7 +98,7 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
 
 // A limiter may get an earlier time than in the call before: a worker reads its clock before it gets the
 // lock, and the machine's clock may be set back.
-TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
+TEST(LimiterLaws, RequestWithAnEarlierTimeThanThePreviousRequestGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Cell& cell = m.step.next;
@@ -185,7 +185,7 @@ TEST(LimiterLaws, RefundRestoresTheStateBeforeTheCharge) {
   });
 }
 
-TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
+TEST(LimiterLaws, StateConvertedToAnotherRateIsFullAtTheSameTime) {
   for_each_moment([](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();
     if (!m.rule.is_paced() || !other.is_paced()) return;
@@ -196,7 +196,7 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
 
 // Windows of two different lengths cannot always drain at the same time. After a conversion the state may
 // drain later, but never earlier. The number of used units stays the same.
-TEST(LimiterLaws, StateConvertedToAnotherWindowNeverDrainsEarlier) {
+TEST(LimiterLaws, StateConvertedToAnotherWindowLengthIsNeverUnusedEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

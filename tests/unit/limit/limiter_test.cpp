@@ -43,7 +43,7 @@ TEST(TokenBucket, AdmitsABurstAndThenRequestsAtTheRate) {
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
 }
 
-TEST(TokenBucket, RoundsRetryAfterUpWithoutRoundingItsState) {
+TEST(TokenBucket, RetryAfterIsRoundedUpButTheStateStaysExact) {
   Client client(token_bucket("3/7s", 1));  // the interval is 2 333 333⅓ µs
   EXPECT_TRUE(client.ask(0us).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 2'333'334us);
@@ -105,7 +105,7 @@ TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlaceInTheQueue) {
 
 // Rejects such a cost, because a client that declares its own cost could otherwise block all other clients
 // for years.
-TEST(LeakyBucket, RejectsACostAbove1000IfTheQueueIsShorter) {
+TEST(LeakyBucket, CostAbove1000IsNeverAdmittedIfTheQueueIsShorter) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
   EXPECT_EQ(client.ask(0ms, kMaxCost).retry_after, base::kForever);
@@ -113,13 +113,13 @@ TEST(LeakyBucket, RejectsACostAbove1000IfTheQueueIsShorter) {
   EXPECT_TRUE(client.ask(1s, 1000).allowed);
 }
 
-TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
+TEST(LeakyBucket, CostMayBeAsLargeAsALongQueuePlusOne) {
   EXPECT_TRUE(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'000).allowed);
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
 // Each request is checked as if all waiting work consisted of requests of its own cost.
-TEST(LeakyBucket, ExpensiveRequestInTheQueueCountsAsSeveralCheapRequests) {
+TEST(LeakyBucket, QueuedRequestOfCost5CountsAsFiveRequestsOfCost1) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
   EXPECT_EQ(client.ask(0ms, 1).retry_after, 200ms);
@@ -141,7 +141,7 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
 
 // Regression: the load meter (which measures how full a queue is) ignored max_wait. It measured a queue as
 // nearly empty although max_wait admitted no further request.
-TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
+TEST(LeakyBucket, NumberOfQueuedRequestsIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
     Duration max_wait;
@@ -161,14 +161,14 @@ TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   EXPECT_EQ(most_waiting(LeakyBucket::make({1, std::chrono::seconds(1)}, 9, Duration(1)).value()), 1);
 }
 
-TEST(LeakyBucket, AdmitsOnlyRequestsThatDepartAtOnceIfTheQueueLengthIsZero) {
+TEST(LeakyBucket, QueueOfLengthZeroAdmitsOnlyRequestsThatDepartAtOnce) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms).delay, 0ms);
   EXPECT_EQ(client.ask(99ms).retry_after, 1ms);
   EXPECT_EQ(client.ask(100ms).delay, 0ms);
 }
 
-TEST(LeakyBucket, RefundsOnlyTheLastDeparture) {
+TEST(LeakyBucket, OnlyTheLastPromisedDepartureCanBeRefunded) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
   client.give_back(100ms);  // has no effect, because another request has a later departure, at 200 ms
@@ -206,7 +206,7 @@ TEST(Limiter, LargestBurstAtTheFastestRateRefillsInAMicrosecond) {
   EXPECT_TRUE(client.ask(1us, 1'000'000'000).allowed);
 }
 
-TEST(Limiter, MakeRejectsImpossibleParameters) {
+TEST(Limiter, LimiterCannotBeMadeWithImpossibleParameters) {
   EXPECT_FALSE(TokenBucket::make(rate("10/s"), 0));
   EXPECT_FALSE(TokenBucket::make(rate("1/36500day"), 2)) << "refilling takes two hundred years";
   EXPECT_TRUE(TokenBucket::make(rate("1/36500day"), 1));
@@ -217,7 +217,7 @@ TEST(Limiter, MakeRejectsImpossibleParameters) {
   EXPECT_FALSE(LeakyBucket::make(rate("10/s"), ~std::uint64_t{0}, base::kForever));
 }
 
-TEST(Limiter, DescriptionShowsAlgorithmRateAndBounds) {
+TEST(Limiter, DescriptionOfALimiterShowsAlgorithmRateAndBounds) {
   EXPECT_EQ(describe(token_bucket("10/s", 100)), "token_bucket 10/s, burst 100");
   EXPECT_EQ(describe(gcra("3/7s", 0)), "gcra 3/7s, burst 0");
   EXPECT_EQ(describe(leaky_bucket("100/s", 50)), "leaky_bucket 100/s, queue 50");
@@ -226,7 +226,7 @@ TEST(Limiter, DescriptionShowsAlgorithmRateAndBounds) {
   EXPECT_EQ(quota(leaky_bucket("100/s", 50)), 50);
 }
 
-TEST(Limiter, StateIsConvertedToTheUnitsOfAnotherRate) {
+TEST(Limiter, StateConvertedToAThousandfoldRateHasAThousandTimesTheUsedUnits) {
   const Limiter coarse = token_bucket("1/s", 10);
   const Limiter fine = token_bucket("1000/s", 10'000);
   const Cell cell = step(coarse, Cell{}, kStart, 4).next;

@@ -20,13 +20,13 @@ std::set<LogStore::Ref> take_all(LogStore& store) {
   return taken;
 }
 
-TEST(LogStore, HandsOutNoMoreChunksThanItHas) {
+TEST(LogStore, StoreHandsOutNoMoreChunksThanItHas) {
   LogStore store(kChunks);
   EXPECT_EQ(take_all(store).size(), kChunks);
   EXPECT_EQ(store.take(0), 0U);
 }
 
-TEST(LogStore, ReusesEveryReturnedChunk) {
+TEST(LogStore, StoreReusesEveryReturnedChunk) {
   LogStore store(kChunks);
   for (int round = 0; round < 3; ++round) {
     for (const auto chunk : take_all(store)) store.give_back(chunk);

@@ -11,7 +11,7 @@ Penalty ten_minutes(std::uint32_t after, std::uint32_t grows = 2) {
   return {.after = after, .first = 10min, .grows = grows, .most = 24h, .forget = 24h};
 }
 
-TEST(Penalty, BeginsWithTheNthViolation) {
+TEST(Penalty, BeginsWithTheConfiguredNumberOfViolations) {
   PenaltyState state;
   EXPECT_FALSE(violate(ten_minutes(3), state, kStart));
   EXPECT_FALSE(violate(ten_minutes(3), state, kStart + 1s));
@@ -39,7 +39,7 @@ TEST(Penalty, ViolationsCountForOnlyOnePenalty) {
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart + 11min));
 }
 
-TEST(Penalty, LengthGrowsUpToItsMaximum) {
+TEST(Penalty, EachFurtherPenaltyIsLongerUpToTheMaximum) {
   EXPECT_EQ(length_of(ten_minutes(1), 0), 10min);
   EXPECT_EQ(length_of(ten_minutes(1), 1), 20min);
   EXPECT_EQ(length_of(ten_minutes(1), 7), 1'280min);
@@ -51,7 +51,7 @@ TEST(Penalty, LengthGrowsUpToItsMaximum) {
       kMostPenalty);
 }
 
-TEST(Penalty, KeepsABoundedNumberOfViolationsAndPenalties) {
+TEST(Penalty, NumberOfStoredViolationsAndPenaltiesIsBounded) {
   EXPECT_EQ(begins_kept(ten_minutes(1)), 8);
   EXPECT_EQ(begins_kept(ten_minutes(1, 1)), 0);
   const Penalty longest{.after = kMostViolations,
@@ -70,7 +70,7 @@ TEST(Penalty, KeepsABoundedNumberOfViolationsAndPenalties) {
   }
 }
 
-TEST(Penalty, StateIsForgottenWhenNoViolationOrPenaltyCounts) {
+TEST(Penalty, StateIsForgottenOnceNoViolationAndNoPenaltyCountsAnyMore) {
   PenaltyState state;
   (void)violate(ten_minutes(2), state, kStart);
   EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 24h);

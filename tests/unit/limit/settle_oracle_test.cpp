@@ -296,7 +296,7 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
 
 // With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other
 // compilers and options draw other cases from the same seed, because C++ leaves the order of arguments open.
-TEST(SettleOracle, DebtOfASettlementRefillsWithinAHundredYearsOfTheCharge) {
+TEST(SettleOracle, DebtAfterASettlementIsPaidWithinAHundredYearsOfTheCharge) {
   Totals totals;
   compare_with_definition(1'408'553'684, totals);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -33,7 +33,7 @@ class Settling : public testing::Test {
   bool overflow_ = false;
 };
 
-TEST_F(Settling, RefundsTheUnusedPartOfTheReservedCost) {
+TEST_F(Settling, UnusedPartOfTheReservedCostIsRefunded) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'000U);
@@ -75,7 +75,7 @@ TEST_F(Settling, UnitsOwedInASlidingWindowAreAlsoOwedInTheNextWindow) {
   EXPECT_EQ(current_outcome(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
-TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
+TEST_F(Settling, KeyThatLeftTheTableIsStillChargedItsHigherActualCost) {
   const auto budget = token_bucket("10/s", 10);
   ASSERT_TRUE(charge(budget, 10));
   const auto later = kStart + 5s;
@@ -119,7 +119,7 @@ class SettlingOverflow : public Settling {
   const Limiter daily_ = FixedWindow::make(rate("1000000/day")).value();
 };
 
-TEST_F(SettlingOverflow, KeyThatReturnsToTheTableStartsWithTheUnitsOwedInTheOverflowCell) {
+TEST_F(SettlingOverflow, KeyThatReturnsToTheTableAlsoOwesTheUnitsOwedInTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -131,7 +131,7 @@ TEST_F(SettlingOverflow, KeyThatReturnsToTheTableStartsWithTheUnitsOwedInTheOver
       << "one second of the overflow cell, and nine of the key";
 }
 
-TEST_F(SettlingOverflow, EvictedKeyGetsNoRefundFromTheOverflowCell) {
+TEST_F(SettlingOverflow, KeyThatLeftTheTableGetsNoRefundFromTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -149,7 +149,7 @@ TEST_F(SettlingOverflow, UnitsOwedByAKeyOutsideTheTableAreChargedToTheOverflowCe
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, SettlingAnEvictedKeyAddsANewEntryToItsSlidingLog) {
+TEST_F(Settling, KeyThatLeftTheTableGetsANewLogEntryForItsActualCost) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
@@ -159,7 +159,7 @@ TEST_F(Settling, SettlingAnEvictedKeyAddsANewEntryToItsSlidingLog) {
 
 // The worker whose clock is ahead gets the lock first. The charge of the slower worker is then entered at a
 // later time than that worker has read. Settling must still find this entry.
-TEST_F(Settling, SettlesALogEntryWhoseTimeIsLaterThanItsRequest) {
+TEST_F(Settling, LogEntryWithALaterTimeThanItsRequestIsStillFoundAndSettled) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -180,7 +180,7 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
 
 // A sliding log has only one entry in an overflow cell (the state that keys outside the table share), or if
 // memory for chunks is missing.
-TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
+TEST(SettleLaws, SlidingLogThatKeepsOnlyOneEntryIsSettled) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
     return Cell{{static_cast<std::uint64_t>(newest.time_since_epoch().count()), total}};
@@ -205,7 +205,7 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
 
 // The cost of an entry and the total cost of a log each have a limited number of bits. A settled cost must
 // fit into these bits.
-TEST_F(Settling, SettledCostsOfASlidingLogAreBounded) {
+TEST_F(Settling, SettledCostOfASlidingLogStopsAtTheLargestCostAnEntryCanHold) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
@@ -217,7 +217,7 @@ TEST_F(Settling, SettledCostsOfASlidingLogAreBounded) {
   EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
-TEST_F(Settling, SettledCostOfALogEntryIsBounded) {
+TEST_F(Settling, WholeSettledCostOfALogEntryExpiresWithTheEntry) {
   const auto exact = sliding_log("5/10s");
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
@@ -226,7 +226,7 @@ TEST_F(Settling, SettledCostOfALogEntryIsBounded) {
   EXPECT_EQ(current_outcome(exact, kStart + 10s).remaining, 4U) << "the whole debt belonged to the entry";
 }
 
-TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {
+TEST(SettleLaws, SettlementChangesNoLeakyBucketAndNoConcurrencyLimit) {
   for (const Limiter& limiter : {leaky_bucket("1/s", 5), Limiter(Concurrency::make(3).value()),
                                  Limiter(AdaptiveConcurrency::make(1, 9).value())}) {
     EXPECT_FALSE(settles(limiter));
@@ -237,7 +237,7 @@ TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {
 }
 
 // The table is full, so new keys share the overflow cell.
-TEST_F(Settling, SettlesTheOverflowCell) {
+TEST_F(Settling, ChargeInTheOverflowCellIsSettledThere) {
   const auto budget = token_bucket("1/h", 10);
   std::uint64_t key = 1;
   while (charge(budget, 10, kStart, key) && !overflow_) ++key;
@@ -252,7 +252,7 @@ TEST_F(Settling, SettlesTheOverflowCell) {
 
 // Many threads reserve and settle costs of the same key at once. In the end the key must be charged exactly
 // the settled costs.
-TEST_F(Settling, ConcurrentThreadsLoseNoSettlement) {
+TEST_F(Settling, NoSettlementIsLostIfManyThreadsSettleAtOnce) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
   for (const auto& limiter : limiters) {
@@ -305,7 +305,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
 // The error that a full bucket causes, because it forgets its earlier charges. A refund may return too many
 // units, at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
 // `reserved`.
-TEST(SettleLaws, SettlingAfterARefillErrsByAtMostTheDifferenceOfTheCosts) {
+TEST(SettleLaws, SettlementAfterARefillIsWrongByAtMostTheDifferenceOfTheCosts) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

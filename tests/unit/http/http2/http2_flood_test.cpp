@@ -18,20 +18,20 @@ std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoin
   return count;
 }
 
-TEST(Http2FloodGuardTest, BoundsEachKindOfCheapFrame) {
+TEST(Http2FloodGuardTest, NumberOfCheapFramesOfEachKindIsBounded) {
   for (const auto frame : kCheap) {
     Http2FloodGuard guard({});
     EXPECT_EQ(permitted(guard, frame, kStart), Http2FloodGuard::kFree);
   }
 }
 
-TEST(Http2FloodGuardTest, BoundsAllKindsOfCheapFramesTogether) {
+TEST(Http2FloodGuardTest, NumberOfCheapFramesOfAllKindsTogetherIsBounded) {
   Http2FloodGuard guard({});
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart, 300), 300U);
   EXPECT_EQ(permitted(guard, Http2Cheap::Settings, kStart), Http2FloodGuard::kFree - 300);
 }
 
-TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
+TEST(Http2FloodGuardTest, ClientThatSendsRequestsOrDataMaySendMoreCheapFrames) {
   Http2FloodGuard guard({});
   ASSERT_FALSE(guard.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 100; ++i) guard.note_work();
@@ -39,7 +39,7 @@ TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
+TEST(Http2FloodGuardTest, EachDataFrameThatWeirSendsPermitsTheClientMoreCheapFrames) {
   Http2FloodGuard guard({});
   ASSERT_FALSE(guard.is_flood(Http2Cheap::Ping, kStart));
   for (int i = 0; i < 100; ++i) guard.note_sent(1, i % 2 == 0);
@@ -47,7 +47,7 @@ TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SmallDataFramesNotLimitedByAWindowPermitMoreWindowUpdates) {
+TEST(Http2FloodGuardTest, SmallDataFrameForWhichTheWindowHadRoomPermitsMoreWindowUpdates) {
   Http2FloodGuard messages({});
   ASSERT_FALSE(messages.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);
@@ -55,7 +55,7 @@ TEST(Http2FloodGuardTest, SmallDataFramesNotLimitedByAWindowPermitMoreWindowUpda
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, DataFramesLimitedByAWindowPermitOneWindowUpdatePer32Octets) {
+TEST(Http2FloodGuardTest, DataFrameThatFillsTheWindowPermitsOneWindowUpdateForEach32Octets) {
   Http2FloodGuard dribble({});
   ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) dribble.note_sent(1, true);
@@ -68,7 +68,7 @@ TEST(Http2FloodGuardTest, DataFramesLimitedByAWindowPermitOneWindowUpdatePer32Oc
       << "the bound of all cheap frames is lower here";
 }
 
-TEST(Http2FloodGuardTest, CountsStartAtZeroInEachTimeWindow) {
+TEST(Http2FloodGuardTest, CountOfCheapFramesStartsAtZeroInEachTimeWindow) {
   Http2FloodGuard guard({});
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
   const auto late = kStart + Http2FloodGuard::kWindow;
@@ -78,7 +78,7 @@ TEST(Http2FloodGuardTest, CountsStartAtZeroInEachTimeWindow) {
       << "work in the previous time window no longer counts";
 }
 
-TEST(Http2FloodGuardTest, BoundsResetsInASeparateTimeWindow) {
+TEST(Http2FloodGuardTest, ResetsAndFaultsAreBoundedInTheConfiguredTimeWindow) {
   const Http2ResetBound bound{.count = 3, .window = base::Duration{60'000'000}};
   for (const auto frame : {Http2Cheap::Reset, Http2Cheap::Fault}) {
     Http2FloodGuard guard(bound);
@@ -88,14 +88,14 @@ TEST(Http2FloodGuardTest, BoundsResetsInASeparateTimeWindow) {
   }
 }
 
-TEST(Http2FloodGuardTest, ResetsAndFaultsShareABoundThatIsSeparateFromCheapFrames) {
+TEST(Http2FloodGuardTest, ResetsAndFaultsShareOneBoundAndDoNotCountAsCheapFrames) {
   Http2FloodGuard guard({.count = 4});
   EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart, 2), 2U);
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
   EXPECT_EQ(permitted(guard, Http2Cheap::Fault, kStart), 2U);
 }
 
-TEST(Http2FloodGuardTest, RequestsAndDataDoNotPermitMoreResets) {
+TEST(Http2FloodGuardTest, ClientThatSendsRequestsOrDataMayNotSendMoreResets) {
   Http2FloodGuard guard({.count = 1});
   for (int i = 0; i < 1000; ++i) guard.note_work();
   EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart), 1U);

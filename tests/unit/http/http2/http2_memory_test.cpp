@@ -72,7 +72,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
   Http2Session session_;
 };
 
-TEST(Http2Memory, EachFailedAllocationIsReported) {
+TEST(Http2Memory, SessionReportsEachAllocationThatFails) {
   Http2Client client;
   client.request({{"x-long", std::string(100, 'x')}});
   const auto octets = client.take();

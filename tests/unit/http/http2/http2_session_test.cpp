@@ -129,7 +129,7 @@ TEST_F(Http2SessionTest, ReportsARequest) {
             ":method=GET\n:scheme=http\n:path=/\n:authority=a\naccept=*/*\nhead\nend\n");
 }
 
-TEST_F(Http2SessionTest, ReportsTheHeadBeforeTheBodyAndTheEndOnce) {
+TEST_F(Http2SessionTest, ReportsTheHeadBeforeTheBodyAndTheEndOnlyOnce) {
   const auto id = client->request({}, "hello", false);
   ASSERT_TRUE(exchange());
   EXPECT_THAT(events.streams.at(id).log, ::testing::EndsWith("head\n"));
@@ -140,7 +140,7 @@ TEST_F(Http2SessionTest, ReportsTheHeadBeforeTheBodyAndTheEndOnce) {
   EXPECT_EQ(events.streams.at(ended).body, "all");
 }
 
-TEST_F(Http2SessionTest, DoesNotReportTrailers) {
+TEST_F(Http2SessionTest, DoesNotReportTheTrailersOfARequest) {
   const auto id = client->request({}, "body");
   client->set_trailers(id, {{"x-sum", "1"}});
   ASSERT_TRUE(exchange());
@@ -187,7 +187,7 @@ TEST_F(Http2SessionTest, SendsTrailersAfterTheBody) {
   }
 }
 
-TEST_F(Http2SessionTest, SendsInterimAnswersFirst) {
+TEST_F(Http2SessionTest, SendsInterimAnswersBeforeTheFinalAnswer) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   Http2Fields early;
@@ -211,7 +211,7 @@ TEST_F(Http2SessionTest, SendsHeadsLargerThanOneFrame) {
   EXPECT_EQ(client->answers[id].closed, 0U);
 }
 
-TEST_F(Http2SessionTest, ContinuesABodyOnlyAfterResume) {
+TEST_F(Http2SessionTest, PausedAnswerBodyContinuesOnlyAfterResumeWasCalled) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   auto& stream = events.streams.at(id);
@@ -231,7 +231,7 @@ TEST_F(Http2SessionTest, ContinuesABodyOnlyAfterResume) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, WritesAtMostOneFrameMoreThanRequested) {
+TEST_F(Http2SessionTest, WriteAddsAtMostOneFrameMoreThanTheCallerAskedFor) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   events.streams.at(id).answer = std::string(60'000, 'x');
@@ -281,7 +281,7 @@ TEST_F(Http2SessionTest, StreamWhoseWindowIsEmptyDelaysNoOtherStream) {
   EXPECT_EQ(client->answers.at(fast).body, "fast");
 }
 
-TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfAStream) {
+TEST_F(Http2SessionTest, ClientCannotSendMoreThanTheWindowOfAStream) {
   ASSERT_TRUE(exchange());  // the client receives weir's SETTINGS
   const auto id = client->request({}, std::string(100'000, 'x'));
   ASSERT_TRUE(exchange());
@@ -299,7 +299,7 @@ TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfAStream) {
   EXPECT_THAT(stream.log, HasSubstr("end\n"));
 }
 
-TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
+TEST_F(Http2SessionTest, ClientCannotSendMoreThanTheWindowOfTheConnection) {
   ASSERT_TRUE(exchange());
   std::vector<std::int32_t> ids;
   for (int i = 0; i < 5; ++i) ids.push_back(client->request({}, std::string(20'000, 'x')));
@@ -329,7 +329,7 @@ TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   EXPECT_EQ(events.streams.at(id).body.size(), 20'000U);
 }
 
-TEST_F(Http2SessionTest, ReceivesAtMost64KiBBeforeTheClientReadsTheSettings) {
+TEST_F(Http2SessionTest, ClientThatHasNotReadTheSettingsCannotSendMoreThan64KiB) {
   const auto id = client->request({}, std::string(60'000, 'x'));
   ASSERT_TRUE(exchange()) << "the client sends before it knows of the settings";
   EXPECT_LE(events.streams.at(id).body.size(), 65'535U);
@@ -359,7 +359,7 @@ TEST_F(Http2SessionTest, ResetsAStream) {
   EXPECT_EQ(client->answers.at(other).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, CallsForAClosedStreamDoNothing) {
+TEST_F(Http2SessionTest, CallsForAStreamThatIsAlreadyClosedDoNothing) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   client->reset(id);
@@ -423,7 +423,7 @@ TEST_F(Http2SessionTest, IgnoresFramesOfUnknownTypesButReportsThem) {
   EXPECT_EQ(events.failures, 0);
 }
 
-TEST_F(Http2SessionTest, ClosesTheConnectionAfterTooManyUnknownFramesWithoutAResponse) {
+TEST_F(Http2SessionTest, ServerThatSendsTooManyUnknownFramesWithoutAResponseLosesItsConnection) {
   Http2Session asking{events, kLimits, Http2Side::Client};
   Http2Fields fields;
   fields.add(":method", "GET");
@@ -448,7 +448,7 @@ TEST_F(Http2SessionTest, ClosesTheConnectionAfterTooManyUnknownFramesWithoutARes
   EXPECT_FALSE(asking.accepts_requests());
 }
 
-TEST_F(Http2SessionTest, ResetsAMalformedRequestAndReportsAFault) {
+TEST_F(Http2SessionTest, MalformedRequestIsResetAndReportedAsAFault) {
   use(false, true);
   const std::vector<Http2Client::Lines> bad = {{{"x", " a"}},          {{"connection", "close"}},
                                                {{"te", "gzip"}},       {{":path", "/twice"}},
@@ -476,7 +476,7 @@ TEST_F(Http2SessionTest, ReportsTheAnswerToAPing) {
       << "a client may send unrequested acknowledgements";
 }
 
-TEST_F(Http2SessionTest, SendsAGoawayBeforeStreamsAreIgnored) {
+TEST_F(Http2SessionTest, EndOfAConnectionIsAnnouncedBeforeNewStreamsAreIgnored) {
   const auto first = client->request();
   ASSERT_TRUE(exchange());
   session.announce_end();
@@ -511,7 +511,7 @@ TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   EXPECT_EQ(events.streams.count(5), 0U);
 }
 
-TEST_F(Http2SessionTest, ServesStreamsOpenedBeforeTheClientReadsTheGoaway) {
+TEST_F(Http2SessionTest, StreamThatTheClientOpensBeforeItReadsTheGoawayIsServed) {
   ASSERT_TRUE(exchange());
   const auto id = client->request();
   const auto crossing = client->take();
@@ -529,7 +529,7 @@ TEST_F(Http2SessionTest, ServesStreamsOpenedBeforeTheClientReadsTheGoaway) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, IgnoresStreamsAfterTheLastGoaway) {
+TEST_F(Http2SessionTest, StreamOpenedAfterTheLastGoawayIsIgnored) {
   ASSERT_TRUE(exchange());
   const auto open = client->request({}, "x", false);
   ASSERT_TRUE(exchange());
@@ -543,7 +543,7 @@ TEST_F(Http2SessionTest, IgnoresStreamsAfterTheLastGoaway) {
   EXPECT_EQ(events.streams.count(open), 1U);
 }
 
-TEST_F(Http2SessionTest, GoawayClosesTheStreamsThatItExcludesWithoutAReset) {
+TEST_F(Http2SessionTest, StreamThatAGoawayExcludesIsClosedWithoutAReset) {
   const auto kept = client->request();
   const auto excluded = client->request({}, "x", false);
   ASSERT_TRUE(exchange());
@@ -575,11 +575,11 @@ TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionFails) {
   EXPECT_EQ(events.failures, 1);
 }
 
-TEST_F(Http2SessionTest, RejectsOctetsThatAreNotHttp2) {
+TEST_F(Http2SessionTest, OctetsThatAreNotHttp2EndTheConnection) {
   EXPECT_FALSE(session.receive("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
 }
 
-TEST_F(Http2SessionTest, ConnectionErrorEndsTheConnection) {
+TEST_F(Http2SessionTest, ErrorOfTheWholeConnectionEndsTheConnection) {
   ASSERT_TRUE(exchange());
   cheap();
   const std::string data{"\0\0\1\0\0\0\0\0\7x", 10};  // DATA on a stream that was never opened

@@ -23,7 +23,7 @@ Cost left_after(const Limiter& from, Cost used, const Limiter& to) {
   return left(to, rescaled(from, spent(from, used), to, kStart));
 }
 
-TEST(Rescale, ChangedBucketKeepsTheShareThatIsUsed) {
+TEST(Rescale, ChangedBucketKeepsTheUsedPercentageOfItsLimit) {
   const Limiter small = TokenBucket::make({10, 1s}, 100).value();
   const Limiter large = TokenBucket::make({3, 7s}, 200).value();
   EXPECT_EQ(left_after(small, 60, large), 80);
@@ -39,7 +39,7 @@ TEST(Rescale, FractionsOfUsedUnitsAreRoundedUp) {
   EXPECT_EQ(left_after(Gcra::make({1, 1s}, 9).value(), 1, Gcra::make({1, 1s}, 2).value()), 2);
 }
 
-TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
+TEST(Rescale, ChangedWindowLengthKeepsTheUsedPercentageInThePresentWindow) {
   const Limiter day = FixedWindow::make({100, 24h}).value();
   const Limiter hour = FixedWindow::make({50, 1h}).value();
   const auto cell = rescaled(day, spent(day, 60), hour, kStart);
@@ -51,7 +51,7 @@ TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
 }
 
 // If the used share were kept instead, a client that has used up its day would have used up the whole week.
-TEST(Rescale, WindowKeepsItsCountIfItsAlignChanges) {
+TEST(Rescale, WindowKeepsItsCountIfOnlyItsAlignChanges) {
   using Align = FixedWindow::Align;
   const auto zone = Dice(1).calendar();
   const Limiter day = FixedWindow::make(10, Align::Day, zone).value();
@@ -69,7 +69,7 @@ TEST(Rescale, WindowKeepsItsCountIfItsAlignChanges) {
   EXPECT_EQ(rescaled_debt(week, 7, day), 7);
 }
 
-TEST(Rescale, ChangedStepwiseBucketKeepsTheElapsedShareOfItsStep) {
+TEST(Rescale, ChangedStepwiseBucketKeepsTheElapsedPartOfItsRefillPeriod) {
   const Limiter slow = SteppedBucket::make({50, 6h}, 200).value();
   const Limiter quick = SteppedBucket::make({50, 1h}, 100).value();
   const auto cell = rescaled(slow, spent(slow, 160), quick, kStart + 3h);
@@ -121,7 +121,7 @@ TEST(Rescale, ChangedSlidingLogKeepsTheAgesOfItsEntries) {
   EXPECT_EQ(carried[1], (LogEntry{new_log.mark_of(kStart - 1s), 6}));
 }
 
-TEST(Rescale, RefundsAreRoundedDownAndOwedUnitsAreRoundedUp) {
+TEST(Rescale, ConvertedRefundsAreRoundedDownAndOwedUnitsRoundedUp) {
   const Limiter ten = FixedWindow::make({10, 1h}).value();
   const Limiter three = FixedWindow::make({3, 1h}).value();
   EXPECT_EQ(rescaled_refund(ten, 5, three), 1);

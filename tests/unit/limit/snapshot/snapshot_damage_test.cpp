@@ -85,7 +85,7 @@ TEST_F(SnapshotDamage, AcceptsAnIntactSnapshot) {
   EXPECT_EQ(told(of_log({{kMark, 1}}), buckets_), "");
 }
 
-TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
+TEST_F(SnapshotDamage, RejectsASnapshotWithImpossibleTimesOrRules) {
   EXPECT_EQ(told_of_daily(2, kLatest), "");
   EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: its time is impossible");
   EXPECT_EQ(told_of_daily(3, kLatest), "");
@@ -99,7 +99,7 @@ TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
   EXPECT_EQ(told(words, daily_, 0), "is damaged: it refers to a rule that it does not contain");
 }
 
-TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
+TEST_F(SnapshotDamage, RejectsASnapshotWithANumberAboveItsBound) {
   EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
   EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
   EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
@@ -111,7 +111,7 @@ TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
   EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");
 }
 
-TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
+TEST_F(SnapshotDamage, RejectsASnapshotWithImpossiblePenalties) {
   const auto told_of = [&](std::uint64_t number, std::uint64_t end, std::uint64_t violations) {
     auto words = head();
     words[1] = kFewRulesVersion;
@@ -126,7 +126,7 @@ TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
   EXPECT_EQ(told_of(kMostPenalties + 1, kMark, 1), "is damaged: it has too many penalties");
 }
 
-TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
+TEST_F(SnapshotDamage, RejectsASnapshotWithAWrongNumberOfKeys) {
   const auto wrong = "is damaged: its number of keys is wrong";
   EXPECT_EQ(told(of(daily_), daily_, 0), wrong);
   EXPECT_EQ(told(of(daily_), daily_, 2), wrong);
@@ -136,7 +136,7 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
 
 // A chunk stores the age of an entry in the bits that the cost leaves free. The reader must reject an age
 // that needs more bits, because it would be truncated.
-TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
+TEST_F(SnapshotDamage, RejectsASnapshotWithImpossibleSlidingLogs) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");
   EXPECT_EQ(told(of_log({{kMark, 1}, {kMark + 1, 1}}), exact_), "");

@@ -21,7 +21,7 @@ std::optional<Limiter> through_words(const Limiter& limiter) {
   return take_limiter(in);
 }
 
-TEST(SnapshotLimiter, RestoresAllParametersThatTheStateDependsOn) {
+TEST(SnapshotLimiter, RestoresEveryParameterOfALimiterOnWhichItsStateDepends) {
   constexpr std::array<Calendar::Run, 1> kRuns{{{-1, std::chrono::hours(1)}}};
   const auto calendar = std::make_shared<const Calendar>("Europe/Berlin", kRuns);
   std::vector<Limiter> limiters = {
@@ -42,7 +42,7 @@ TEST(SnapshotLimiter, RestoresAllParametersThatTheStateDependsOn) {
   }
 }
 
-TEST(SnapshotLimiter, RejectsImpossibleParameters) {
+TEST(SnapshotLimiter, RejectsASavedLimiterWithImpossibleParameters) {
   const std::array<std::array<std::uint64_t, 4>, 5> all{
       {{99, 1, 1, 1}, {0, 0, 1, 1}, {0, 1, 0, 1}, {2, 1, 1, ~std::uint64_t{0}}, {8, 5, 4, 0}}};
   for (const auto& words : all) {
