@@ -48,7 +48,7 @@ class TableClient {
   KeyTable table_{64};
 };
 
-TEST(SteppedBucket, RefillsAtWholePeriodsSinceTheBucketWasLastFull) {
+TEST(SteppedBucket, RefillsAtWholePeriodsAfterItWasLastFull) {
   TableClient client(stepwise("50/day", 200));
   EXPECT_EQ(client.ask(10h, 120),
             (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));
@@ -100,14 +100,14 @@ TEST(FixedWindow, WeekBeginsOnMondayAndMayHave169Hours) {
   EXPECT_EQ(limiter.window(), 168h);
 }
 
-TEST(FixedWindow, FirstWeekBeginsBeforeTheEpoch) {
+TEST(FixedWindow, WeekOfTheUnixEpochBeginsOnTheMondayBefore) {
   const auto utc = std::make_shared<Calendar>("UTC", std::vector<Calendar::Run>{{-1, 0h}});
   const auto limiter = FixedWindow::make(10, Align::Week, utc).value();
   const TimePoint monday{std::chrono::sys_days{std::chrono::year{1969} / 12 / 29}};
   EXPECT_EQ(limiter.window_at(TimePoint{}), (Interval{monday, monday + 168h}));
 }
 
-TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
+TEST(SlidingWindow, PreviousWindowCountsByItsOverlapWithTheLastPeriod) {
   TableClient client(weighted("100/h"));
   ASSERT_TRUE(client.ask(30min, 84).allowed);
   ASSERT_TRUE(client.ask(60min, 1).allowed);
@@ -126,7 +126,7 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   EXPECT_TRUE(client.ask(75min + 42'857'143us).allowed);
 }
 
-TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
+TEST(SlidingWindow, ChargeOfThePresentOrPreviousWindowCanBeRefunded) {
   TableClient client(weighted("100/h"));
   client.ask(30min, 80);
   client.ask(61min, 1);
@@ -138,7 +138,7 @@ TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
 }
 
 // The state has the counts of two windows. A charge in any other window is not refunded.
-TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
+TEST(SlidingWindow, ChargeOfAnEarlierWindowIsNotRefunded) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
   EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell)
@@ -155,7 +155,7 @@ TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
   EXPECT_EQ(limiter.refund(cell, kHour + 2h, 10), cell);
 }
 
-TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
+TEST(SlidingLog, ExactlyTheAdmissionsOfTheLastPeriodCount) {
   TableClient client(sliding_log("3/h"));
   EXPECT_EQ(client.ask(10min),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 1h, .more_after = 1h}));
@@ -169,7 +169,7 @@ TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
   EXPECT_TRUE(client.ask(70min).allowed);
 }
 
-TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
+TEST(BucketedWindow, AllAdmissionsOfASubWindowExpireTogether) {
   TableClient client(buckets("10/h", 6));
   ASSERT_TRUE(client.ask(9min, 10).allowed);
   EXPECT_EQ(client.ask(10min).retry_after, 50min) << "the bucket counts from the start of its ten minutes";
@@ -177,7 +177,7 @@ TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
   EXPECT_TRUE(client.ask(60min, 10).allowed);
 }
 
-TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
+TEST(BucketedWindow, SubWindowsOfFractionalLengthAreNotRounded) {
   TableClient client(buckets("1/s", 3));
   ASSERT_TRUE(client.ask(333'333us).allowed);  // this request is still in the first sub-window
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
@@ -263,7 +263,7 @@ TEST(Extremes, LargestCostsAndPeriodsDoNotOverflow) {
   }
 }
 
-TEST(WindowLimiters, MakeRejectsImpossibleParameters) {
+TEST(WindowLimiters, LimiterCannotBeMadeWithImpossibleParameters) {
   const auto long_log = SlidingLog::make(rate("10001/h"));
   ASSERT_FALSE(long_log);
   EXPECT_NE(long_log.error().message.find("sliding_window"), std::string::npos);

@@ -95,7 +95,7 @@ TEST_F(AccessLogTest, AppendsLinesToAnExistingFile) {
   EXPECT_THAT(written[1], ::testing::HasSubstr("/after"));
 }
 
-TEST_F(AccessLogTest, WritesASingleBufferedLineWhenTheFlushTimerFires) {
+TEST_F(AccessLogTest, SingleBufferedLineIsWrittenWhenTheFlushTimerFires) {
   AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
@@ -159,7 +159,7 @@ TEST_F(AccessLogTest, CreatesNoFileIfTheLogIsOff) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
-TEST_F(AccessLogTest, ChecksWhetherAFileCanBeOpenedWithoutChangingIt) {
+TEST_F(AccessLogTest, CheckWhetherAFileCanBeOpenedDoesNotCreateOrChangeIt) {
   for (const auto* target : {"-", "off"}) EXPECT_EQ(AccessLog::fault_of(target), "");
   EXPECT_EQ(AccessLog::fault_of(file()), "");
   EXPECT_FALSE(fs::exists(file()));

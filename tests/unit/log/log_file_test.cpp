@@ -55,7 +55,7 @@ TEST_F(LogFileTest, IsReadableOnlyByItsOwnerAndGroup) {
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
 }
 
-TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNextLine) {
+TEST_F(LogFileTest, LostLinesAreCountedAndAPartlyWrittenLineIsEnded) {
   LogFile file(name());
   bound_size(8);
   const auto full = file.append("one\ntwo\nthree\nfour\n");
@@ -75,7 +75,7 @@ TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNextLine) {
   EXPECT_EQ(text(), "one\ntwo\nth\nsix\n");
 }
 
-TEST_F(LogFileTest, DoesNotCountALineAsLostIfOnlyItsLineFeedIsMissing) {
+TEST_F(LogFileTest, LineThatLacksOnlyItsLineFeedIsNotCountedAsLost) {
   LogFile file(name());
   bound_size(7);
   const auto full = file.append("one\ntwo\nthree\n");
@@ -85,14 +85,14 @@ TEST_F(LogFileTest, DoesNotCountALineAsLostIfOnlyItsLineFeedIsMissing) {
   EXPECT_EQ(text(), "one\ntwo\nfour\n");
 }
 
-TEST_F(LogFileTest, EndsAnIncompleteLineOfAnEarlierProcessBeforeItsOwnFirstLine) {
+TEST_F(LogFileTest, IncompleteLineOfAnEarlierProcessIsEndedBeforeTheFirstNewLine) {
   std::ofstream(name()) << "one\ntw";
   LogFile file(name());
   EXPECT_EQ(file.append("three\n").lost, 0U);
   EXPECT_EQ(text(), "one\ntw\nthree\n");
 }
 
-TEST_F(LogFileTest, ReopenedFileHasNoLineBreakForAnIncompleteLineOfTheOldFile) {
+TEST_F(LogFileTest, NewFileAfterAReopenDoesNotBeginWithALineBreak) {
   LogFile file(name());
   bound_size(2);
   EXPECT_EQ(file.append("one\n").lost, 1U);

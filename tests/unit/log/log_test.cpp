@@ -47,7 +47,7 @@ TEST(Log, WritesNothingIfTheLevelIsOff) {
   EXPECT_EQ(logged(LogLevel::Off, [](Log& log) { log.error("anything"); }), "");
 }
 
-TEST(Log, WritesAuditLinesAtEveryLevel) {
+TEST(Log, AuditLinesAreWrittenAtEveryLevel) {
   for (const auto level : {LogLevel::Error, LogLevel::Off})
     EXPECT_THAT(logged(level, [](Log& log) { log.audit("admin: somebody did\nsomething"); }),
                 HasSubstr("Z warning admin: somebody did\\x0asomething\n"));

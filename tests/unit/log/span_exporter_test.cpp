@@ -44,7 +44,7 @@ TEST(SpanExporter, DestructorDoesNotWaitForASilentCollector) {
   wait_until([&] { return collector.requests() != 0; });
 }
 
-TEST(SpanExporter, FullBatchIsExportedBeforeTheIntervalEnds) {
+TEST(SpanExporter, FullQueueIsExportedBeforeTheIntervalEnds) {
   ScriptedServer collector(kAccepted);
   SpanExporter exporter(
       {.endpoint = collector.url("127.0.0.1"), .max_queue = 2, .interval = std::chrono::hours(1)},
@@ -54,7 +54,7 @@ TEST(SpanExporter, FullBatchIsExportedBeforeTheIntervalEnds) {
   wait_until([&] { return exporter.figures().exported == 2; });
 }
 
-TEST(SpanExporter, ContinuesToExportIfMemoryForALogMessageRunsOut) {
+TEST(SpanExporter, ExportContinuesIfMemoryForALogMessageRunsOut) {
   ScriptedServer collector("HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
   SpanExporter exporter({.endpoint = collector.url("127.0.0.1"), .interval = std::chrono::milliseconds(1)},
                         [](const auto&) { throw std::bad_alloc(); });
@@ -64,7 +64,7 @@ TEST(SpanExporter, ContinuesToExportIfMemoryForALogMessageRunsOut) {
   wait_until([&] { return exporter.figures().dropped_rejected == 2; });
 }
 
-TEST(SpanExporter, OriginHidesPathAndQueryOfTheEndpoint) {
+TEST(SpanExporter, ShownOriginOfTheEndpointHasNoPathAndNoQuery) {
   EXPECT_EQ(TracingSettings{.endpoint = "https://a:4318/secret?key=x"}.origin(), "https://a:4318");
   EXPECT_EQ(TracingSettings{.endpoint = "http://a"}.origin(), "http://a");
   EXPECT_EQ(TracingSettings{.endpoint = "http://a?key=x"}.origin(), "http://a");

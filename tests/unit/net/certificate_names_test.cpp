@@ -26,7 +26,7 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
-TEST(CertificateNames, DefaultCertificateOfEachOtherKeyTypeSharesANameWithTheFirst) {
+TEST(CertificateNames, DefaultCertificateOfAnotherKeyTypeSharesANameWithTheFirst) {
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
                             {kEc, {"b.test"}},
@@ -46,7 +46,7 @@ TEST(CertificateNames, CertificateIsNeverPresentedIfEarlierCertificatesHaveAllIt
   EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client requests this certificate";
 }
 
-TEST(CertificateNames, CertificateOfAnotherKeyTypeOrWithAnotherNameCanBePresented) {
+TEST(CertificateNames, CertificateWithAnotherKeyTypeOrNameCanBePresented) {
   const auto can_be_shown = [](const All& all) { return !find_hidden(all).back(); };
   EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first certificate is the default";
   EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kEc, {"a.test"}}}));

@@ -5,7 +5,7 @@
 namespace weir::net {
 namespace {
 
-TEST(Challenges, AnswerOnlyRequestsForPendingTokens) {
+TEST(Challenges, OnlyARequestForAPendingTokenIsAnswered) {
   Challenges challenges;
   EXPECT_FALSE(challenges.are_pending());
   challenges.set({.texts = {{"token", "token.thumb"}}});
@@ -20,7 +20,7 @@ TEST(Challenges, AnswerOnlyRequestsForPendingTokens) {
   EXPECT_EQ(challenges.answer_to("/.well-known/acme-challenge/token"), std::nullopt);
 }
 
-TEST(Challenges, ContextIsFoundByTheNameThatItProves) {
+TEST(Challenges, TlsContextIsFoundByTheNameThatItProves) {
   Challenges challenges;
   const Challenges::Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   challenges.set({.contexts = {{"a.example", context}}});

@@ -183,7 +183,7 @@ TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterCertificate
 
 // If a certificate is required, the server must reject a resumed session without one even if its ticket is
 // valid.
-TEST_F(ClientCertificate, ResumedSessionWithoutARequiredCertificateIsRejected) {
+TEST_F(ClientCertificate, ResumedSessionWithoutTheRequiredCertificateIsRejected) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));
@@ -211,7 +211,7 @@ TEST_F(ClientCertificate, SessionIsNotResumedAfterItsCertificateExpired) {
   }
 }
 
-TEST_F(ClientCertificate, OtherHandshakeErrorsAreNotReportedAsCertificateErrors) {
+TEST_F(ClientCertificate, HandshakeWithPlainTextIsNotReportedAsACertificateError) {
   ask(ClientAuth::Require);
   auto made = socket_pair();
   stream.emplace(context.get_executor(), made.ours, tls.get());

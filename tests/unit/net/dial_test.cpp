@@ -79,7 +79,7 @@ class Dialling : public ::testing::Test {
 
 // The watchdog does not tick in this test, so no deadline passes. Each attempt starts because the previous
 // one has failed.
-TEST_F(Dialling, TriesAddressesFromTheGivenAddressAndWrapsAround) {
+TEST_F(Dialling, TriesAllAddressesInTurnBeginningWithTheGivenAddress) {
   const Address one;
   Address gone;
   const std::vector<RawEndpoint> addresses{one.endpoint(), gone.endpoint(), one.endpoint()};
@@ -105,7 +105,7 @@ TEST_F(Dialling, ReturnsTheLastErrorIfAllAddressesFail) {
             asio::error::connection_refused);
 }
 
-TEST_F(Dialling, AddressThatDoesNotRespondDelaysTheNextOnlyBriefly) {
+TEST_F(Dialling, SilentAddressDelaysTheAttemptAtTheNextAddressOnlyBriefly) {
   watchdog.start();
   const auto silent = Address::silent();
   const Address good;
@@ -114,7 +114,7 @@ TEST_F(Dialling, AddressThatDoesNotRespondDelaysTheNextOnlyBriefly) {
   EXPECT_EQ(peer(), good.endpoint());
 }
 
-TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyAddressesDoNotRespond) {
+TEST_F(Dialling, OldestAttemptIsReplacedIfTooManyAddressesAreSilent) {
   watchdog.start();
   std::vector<Address> silent;
   std::vector<RawEndpoint> addresses;
@@ -164,7 +164,7 @@ TEST_F(Dialling, AttemptSucceedsOnlyAfterTheTlsHandshake) {
   EXPECT_EQ(other.get(), 1);
 }
 
-TEST_F(Dialling, AttemptInATlsHandshakeIsNotReplacedByNewerAttempts) {
+TEST_F(Dialling, NewerAttemptsDoNotReplaceAnAttemptInItsTlsHandshake) {
   watchdog.start();
   const Address slow;
   std::vector<Address> silent;

@@ -51,7 +51,7 @@ TEST_F(DnsLookupTest, FindsAddressesOfBothFamiliesAndTheirTtl) {
   EXPECT_EQ(answer->ttl, 7s);
 }
 
-TEST_F(DnsLookupTest, TtlIsTheShortestOfAliasAndAddress) {
+TEST_F(DnsLookupTest, TtlIsTheShorterOfThoseOfAliasAndAddress) {
   server.say("real.weir.test", {"10.0.0.1"}, 60);
   server.alias("api.weir.test", "real.weir.test", 3);
   const auto answer = look_up("api.weir.test");
@@ -107,7 +107,7 @@ TEST_F(DnsLookupTest, LookUpMayBeDestroyedByItsOwnCallback) {
   EXPECT_TRUE(turn_until(context, [&] { return !lookup.has_value(); }));
 }
 
-TEST_F(DnsLookupTest, AnswersOfManyLookUpsHaveTheOrderOfTheNames) {
+TEST_F(DnsLookupTest, AnswersOfManyLookUpsComeInTheOrderOfTheNames) {
   std::vector<base::Endpoint> names;
   for (std::size_t i = 0; i < 3 * kMostLookups; ++i) {
     const auto name = "n" + std::to_string(i) + ".weir.test";
@@ -132,7 +132,7 @@ TEST_F(DnsLookupTest, AnswersOfManyLookUpsHaveTheOrderOfTheNames) {
   EXPECT_EQ(answers.back()->addresses.size(), 1U);
 }
 
-TEST_F(DnsLookupTest, LookUpsOfManyNamesAtASilentNameServerEndAtOneTimeLimit) {
+TEST_F(DnsLookupTest, OneTimeLimitEndsTheLookUpsOfManyNamesAtASilentNameServer) {
   server.be_silent(true);
   std::vector<base::Endpoint> names;
   for (std::size_t i = 0; i < 3 * kMostLookups; ++i)

@@ -25,7 +25,7 @@ namespace weir::net {
 namespace {
 
 // The name is in /etc/hosts, so c-ares reports the answer while the constructor runs.
-TEST(DnsLookupMemory, LookUpEndsAfterALackOfMemory) {
+TEST(DnsLookupMemory, LookUpEndsWithAResultIfMemoryRunsOut) {
   int ended_with_error = 0;
   for (long n = 0;; ++n) {
     asio::io_context context{1};

@@ -121,7 +121,7 @@ TEST(Listener, PortSharedByWorkersCannotBeOpenedByAnotherProcess) {
   EXPECT_EQ(status, 0) << "another process shares the port";
 }
 
-TEST(Listener, OnlyOneOfTwoSimultaneousOpensOfAPortSucceeds) {
+TEST(Listener, OnlyOneOfTwoThreadsThatOpenAPortAtOnceSucceeds) {
   for (int round = 0; round < 300; ++round) {
     // the socket is closed at the end of this line
     const auto address = ListeningSocket::open(local())->address();

@@ -33,7 +33,7 @@ class ReactorTest : public ::testing::Test {
   std::unique_ptr<Port> port;
 };
 
-TEST_F(ReactorTest, ReceivedBytesWakeTheReaderOnce) {
+TEST_F(ReactorTest, ReceivedBytesWakeAWaitingReaderOnce) {
   Running reading(context, until_readable());
   turn();
   EXPECT_FALSE(reading.done());
@@ -50,7 +50,7 @@ TEST_F(ReactorTest, ReceivedBytesWakeTheReaderOnce) {
 }
 
 // After a short read, the next read must not wait if epoll reported the end together with the bytes.
-TEST_F(ReactorTest, ReadNeverWaitsAfterThePeerClosed) {
+TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
   turn();
@@ -74,7 +74,7 @@ TEST_F(ReactorTest, WriterWaitsUntilTheSocketIsWritable) {
   EXPECT_FALSE(writing.result());
 }
 
-TEST_F(ReactorTest, CancelEndsTheCurrentReadAndWriteWaitsButNoLaterWaits) {
+TEST_F(ReactorTest, CancelEndsTheWaitsOfReaderAndWriterButNoLaterWait) {
   port->filled();
   turn();
   port->filled();
@@ -99,7 +99,7 @@ TEST_F(ReactorTest, DestroyingAPortObjectEndsItsReadAndWriteWaits) {
 
 // Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the Port
 // object of the other coroutine.
-TEST_F(ReactorTest, PortObjectCanBeDestroyedWhileItsEventIsHandled) {
+TEST_F(ReactorTest, PortObjectCanBeDestroyedByTheFirstTaskThatATurnResumes) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());
@@ -147,7 +147,7 @@ TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheEventLoop) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
-TEST(SignalTest, RaisedSignalStaysRaisedAndResumesItsWaiterFromTheEventLoop) {
+TEST(SignalTest, RaisedSignalStaysRaisedAndTheEventLoopResumesItsWaiter) {
   asio::io_context context(1);
   Signal signal(context.get_executor());
   const auto wait = [](Signal& s) -> Task<bool> {
@@ -165,7 +165,7 @@ Task<ErrorCode> next_of(Notification& event) {
   co_return co_await event.wait();
 }
 
-TEST(NotificationTest, EndsOnlyOneWaitAndResumesTheWaiterFromTheEventLoop) {
+TEST(NotificationTest, NotifyEndsOnlyTheCurrentWaitAndTheEventLoopResumesTheWaiter) {
   asio::io_context context(1);
   Notification event(context.get_executor());
   event.notify();  // the notification is lost, because nobody waits
@@ -181,7 +181,7 @@ TEST(NotificationTest, EndsOnlyOneWaitAndResumesTheWaiterFromTheEventLoop) {
   EXPECT_EQ(second.result(), ErrorCode{});
 }
 
-TEST(NotificationTest, ReportsACancellation) {
+TEST(NotificationTest, CancelledWaitReturnsOperationAborted) {
   asio::io_context context(1);
   Notification event(context.get_executor());
   Running waiting(context, next_of(event));
@@ -190,7 +190,7 @@ TEST(NotificationTest, ReportsACancellation) {
   EXPECT_EQ(waiting.result(), asio::error::operation_aborted);
 }
 
-TEST(NotificationTest, ForgetsAWaiterThatIsDestroyed) {
+TEST(NotificationTest, NotifyAfterItsWaiterWasDestroyedDoesNothing) {
   asio::io_context owner(1);
   Notification event(owner.get_executor());
   {
@@ -235,7 +235,7 @@ TEST(PauseTest, PausedTaskCanBeDestroyedWithTheEventLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, CallbackGetsTheExceptionWithWhichTheTaskEnded) {
+TEST(SpawnTest, CallbackGetsTheExceptionThatEndedTheTask) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

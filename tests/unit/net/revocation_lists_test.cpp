@@ -141,7 +141,7 @@ TEST_F(RevocationLists, TwoAuthoritiesWithTheSameNameEachNeedAList) {
   EXPECT_EQ(fault(), "");
 }
 
-TEST_F(RevocationLists, ReportedEndIsTheEarliestExpiryOfAllLists) {
+TEST_F(RevocationLists, ReportedExpiryIsTheEarliestExpiryOfAllLists) {
   write_authorities({&authority_, &other_});
   append_list(authority_, authority_, {}, 2 * kHour);
   append_list(other_, other_, {}, kHour);

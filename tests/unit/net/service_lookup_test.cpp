@@ -58,7 +58,7 @@ TEST_F(ServiceLookupTest, FindsTheTargetsAndTheirAddresses) {
   EXPECT_TRUE(answer->targets[1].addresses.empty());
 }
 
-TEST_F(ServiceLookupTest, OnlySelectedTargetsAreLookedUp) {
+TEST_F(ServiceLookupTest, OnlyTargetsThatTheCallerSelectsAreLookedUp) {
   const std::string service = "_h._t.t";  // short, because larger answers would need TCP
   for (std::uint16_t i = 0; i < kMostLookups + 3; ++i) {
     const auto host = "n" + std::to_string(i) + ".t";
@@ -96,7 +96,7 @@ TEST_F(ServiceLookupTest, DestructionCancelsTheLookUp) {
   context.run_for(10ms);
 }
 
-TEST_F(ServiceLookupTest, AnswersOfManyServicesHaveTheOrderOfTheServices) {
+TEST_F(ServiceLookupTest, AnswersOfManyLookUpsComeInTheOrderOfTheServices) {
   std::vector<std::string> services;
   for (std::uint16_t i = 0; i < 3 * kMostLookups; ++i) {
     services.push_back("_s" + std::to_string(i) + "._tcp.weir.test");
@@ -112,7 +112,7 @@ TEST_F(ServiceLookupTest, AnswersOfManyServicesHaveTheOrderOfTheServices) {
   }
 }
 
-TEST_F(ServiceLookupTest, LookUpsOfManyServicesAtASilentNameServerEndAtOneTimeLimit) {
+TEST_F(ServiceLookupTest, OneTimeLimitEndsTheLookUpsOfManyServicesAtASilentNameServer) {
   server.be_silent(true);
   const std::vector<std::string> services(2 * kMostLookups, kName);
   const auto began = std::chrono::steady_clock::now();
@@ -157,7 +157,7 @@ TEST(ServiceRecords, EveryTruncatedMessageIsMalformed) {
   }
 }
 
-TEST(ServiceRecords, RandomlyChangedMessagesGiveNoRecordsWithoutATarget) {
+TEST(ServiceRecords, RandomlyChangedMessageNeverGivesARecordWithoutATarget) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

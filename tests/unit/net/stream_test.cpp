@@ -86,7 +86,7 @@ TEST_F(PlainStream, WriteWaitsWhileTheSocketBufferIsFullAndSendsEverything) {
   }
 }
 
-TEST_F(PlainStream, RejectsANewWriteUntilAPartialWriteIsCompleted) {
+TEST_F(PlainStream, NewWriteIsRejectedUntilAPartialWriteIsCompleted) {
   const auto text = random_bytes(2 << 20);
   const auto view = std::string_view(text);
   ErrorCode ec;
@@ -182,7 +182,7 @@ TEST_F(PlainStream, CancelEndsReadAndWriteWaits) {
   EXPECT_EQ(writing.result(), asio::error::operation_aborted);
 }
 
-TEST_F(PlainStream, WaitReadableWaitsForBytesWithoutReadingThem) {
+TEST_F(PlainStream, WaitReadableReturnsWhenBytesHaveArrivedAndDoesNotReadThem) {
   Running waiting(context, until_readable(stream));
   context.poll();
   EXPECT_FALSE(waiting.done());
@@ -193,7 +193,7 @@ TEST_F(PlainStream, WaitReadableWaitsForBytesWithoutReadingThem) {
   EXPECT_EQ(got, "x");
 }
 
-TEST_F(PlainStream, WritesNothingAfterClose) {
+TEST_F(PlainStream, WriteAfterCloseSendsNothing) {
   stream.close();
   EXPECT_FALSE(stream.is_open());
   stream.shutdown_send();

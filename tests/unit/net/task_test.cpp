@@ -75,7 +75,7 @@ Task<std::string> caught(Gate* gate) {
   co_return "";
 }
 
-TEST(Task, ExceptionBeforeOrAfterAWaitReachesTheCaller) {
+TEST(Task, ExceptionReachesTheCallerWhetherOrNotTheTaskWaitedBefore) {
   auto now = caught(nullptr);
   EXPECT_TRUE(now.await_ready());
   EXPECT_EQ(now.await_resume(), "no");

@@ -19,7 +19,7 @@ class TicketKeysTest : public ::testing::Test {
   TicketKeys keys{hours(4)};
 };
 
-TEST_F(TicketKeysTest, SameKeyIsUsedForOnePeriod) {
+TEST_F(TicketKeysTest, AllTicketsOfOnePeriodHaveTheSameKey) {
   const auto first = issued(100);
   EXPECT_EQ(issued(103).name, first.name);
   EXPECT_NE(issued(104).name, first.name);
@@ -40,7 +40,7 @@ TEST_F(TicketKeysTest, KeyExpiresEvenIfNoNextKeyIsRequested) {
   EXPECT_FALSE(found(first, 200));
 }
 
-TEST_F(TicketKeysTest, UnknownKeyNameHasNoKey) {
+TEST_F(TicketKeysTest, NoKeyIsFoundForAnUnknownKeyName) {
   (void)issued(100);
   EXPECT_FALSE(found(TicketKey{}, 100));
 }

@@ -51,7 +51,7 @@ TEST_F(TlsClientFiles, DetectsAChangeOfFilePermissions) {
   EXPECT_NE(stamps_of(all()), before);
 }
 
-TEST_F(TlsClientFiles, WithoutACaFileDetectsAChangeOfTheSystemsCaFile) {
+TEST_F(TlsClientFiles, DetectsAChangeOfTheSystemsCaFileIfNoCaFileIsConfigured) {
   ::setenv("SSL_CERT_FILE", folder.cert().c_str(), 1);
   const auto before = stamps_of({});
   const auto unverified = stamps_of({.verify = false});

@@ -135,7 +135,7 @@ TEST_F(TlsFiles, ErrorSaysWhatACaFileWithoutCertificatesContains) {
               EndsWith("contains X509 CRL; expected -----BEGIN CERTIFICATE-----"));
 }
 
-TEST_F(TlsFiles, ClientsReceiveTheNameOfEachAuthorityOnce) {
+TEST_F(TlsFiles, NameOfTwoAuthoritiesWithTheSameNameIsSentToClientsOnce) {
   const Certificates another;  // another authority with the same subject
   auto settings = folder_.settings();
   settings.client_ca = write("authorities", contents(folder_.cert()) + contents(another.cert()));

@@ -106,7 +106,7 @@ TEST_F(TlsStream, SupportsTls12AndTls13) {
 }
 
 // For TLS 1.2 clients without tickets, OpenSSL would store sessions. weir resumes sessions by ticket only.
-TEST_F(TlsStream, StoresNoSessionsInMemory) {
+TEST_F(TlsStream, NoTlsSessionIsStoredInMemory) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -184,7 +184,7 @@ TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
   EXPECT_TRUE(got == bytes);
 }
 
-TEST_F(TlsStream, FullSocketBufferCausesNoErrorAndTheRestCanBeSentLater) {
+TEST_F(TlsStream, WriteIntoAFullSocketBufferIsNoErrorAndItsRestCanBeSentLater) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = pseudo_random_bytes(2 << 20);
@@ -324,7 +324,7 @@ TEST_F(TlsStream, CancelEndsTheHandshake) {
 
 // The system may give the number of a closed descriptor to the next connection. A late write would send its
 // bytes to that connection.
-TEST_F(TlsStream, WritesNothingAfterClose) {
+TEST_F(TlsStream, WriteAfterCloseSendsNothing) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const int number = stream->native_handle();
@@ -375,7 +375,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
       << "a data record makes up for only one empty record";
 }
 
-TEST_F(TlsStream, ReadingOneRecordInPiecesDoesNotPermitMoreEmptyRecords) {
+TEST_F(TlsStream, RecordThatIsReadInPiecesDoesNotPermitMoreEmptyRecords) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -386,7 +386,7 @@ TEST_F(TlsStream, ReadingOneRecordInPiecesDoesNotPermitMoreEmptyRecords) {
 }
 
 // A hostile ClientHello may come in records of one octet. weir must not process all of them at once.
-TEST_F(TlsStream, HandshakeInTinyRecordsLetsOtherTasksRun) {
+TEST_F(TlsStream, HandshakeInTinyRecordsPausesSoThatOtherTasksRun) {
   constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
   std::string crumbs;
   for (std::size_t i = 0; i < 14'000; ++i)

@@ -69,13 +69,13 @@ TEST_F(UseTaskTest, StoresTheErrorOfTheOperation) {
   EXPECT_EQ(run(context, read_some()).ec, asio::error::eof);
 }
 
-TEST_F(UseTaskTest, StoresOperationAbortedAfterACancellation) {
+TEST_F(UseTaskTest, CancelledOperationStoresTheErrorOperationAborted) {
   Running reading(context, read_some());
   socket.cancel();
   EXPECT_EQ(reading.result().ec, asio::error::operation_aborted);
 }
 
-TEST_F(UseTaskTest, HandlerDoesNothingAfterItsCoroutineWasDestroyed) {
+TEST_F(UseTaskTest, CompletionHandlerDoesNothingAfterItsCoroutineWasDestroyed) {
   const auto watch = begin_rest();
   Reactor::of(context.get_executor()).end_tasks();
   EXPECT_TRUE(watch.expired());

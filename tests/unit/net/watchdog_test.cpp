@@ -82,7 +82,7 @@ TEST_F(WatchdogTest, DeadlineIsNeverEarlyAndAtMostTwoTicksLate) {
   }
 }
 
-TEST_F(WatchdogTest, DeadlineOfTwoTicksFiresAtTheThirdTick) {
+TEST_F(WatchdogTest, DeadlineInTwoTicksExpiresAtTheThirdTick) {
   Watcher watcher(watchdog);
   watcher.begin(2 * Watchdog::kTick);
   ASSERT_TRUE(wait_for(watcher));
@@ -125,7 +125,7 @@ TEST_F(WatchdogTest, NewDeadlineReplacesTheOldDeadlineAndDisarmRemovesIt) {
   EXPECT_EQ(disarmed.times_late, 0);
 }
 
-TEST_F(WatchdogTest, WatchesManyObjectsAndForgetsDestroyedObjects) {
+TEST_F(WatchdogTest, DestroyedObjectsAreForgottenAndManyOthersAreStillWatched) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (int i = 0; i < 100; ++i) watchers.push_back(std::make_unique<Watcher>(watchdog));
   for (auto& watcher : watchers) watcher->begin(milliseconds(60));
@@ -139,7 +139,7 @@ TEST_F(WatchdogTest, WatchesManyObjectsAndForgetsDestroyedObjects) {
 
 constexpr int kDoze = Watchdog::kDoze;
 
-TEST_F(WatchdogTest, DozingObjectGetsOneTickASecond) {
+TEST_F(WatchdogTest, ObjectThatDozesGetsOneTickASecond) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;

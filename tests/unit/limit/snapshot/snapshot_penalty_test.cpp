@@ -44,14 +44,14 @@ TEST_F(SnapshotOfPenalties, RestoresPenaltiesAndViolations) {
   EXPECT_TRUE(ask(again_, kStart + 2h, 2).penalty_begins) << "the violation before the restart counts";
 }
 
-TEST_F(SnapshotOfPenalties, RestoresNoForgottenPenalties) {
+TEST_F(SnapshotOfPenalties, ForgottenPenaltiesAreNotRestored) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart);
   const auto bytes = written(table_, rules_, kStart);
   ASSERT_TRUE(restore_snapshot(source_of(bytes), rules_, {kStart + 24h}, again_));
   EXPECT_EQ(again_.stats().penalty_keys, 0);
 }
 
-TEST_F(SnapshotOfPenalties, ShiftsPenaltiesToAnotherClock) {
+TEST_F(SnapshotOfPenalties, RestoredPenaltyKeepsItsLengthIfTheClockWasSetBack) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart);
   const auto bytes = written(table_, rules_, kStart);
   ASSERT_TRUE(restore_snapshot(source_of(bytes), rules_, {kStart - 5h, -5h}, again_));

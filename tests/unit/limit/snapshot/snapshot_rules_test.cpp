@@ -31,7 +31,7 @@ class SnapshotOfOneRule : public testing::Test {
   const Limiter hourly_ = token_bucket("3/h", 3);
 };
 
-TEST_F(SnapshotOfOneRule, ReorderedRulesKeepTheirKeys) {
+TEST_F(SnapshotOfOneRule, RulesInAnotherOrderKeepTheirKeys) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   EXPECT_TRUE(charge(table, {key_of(2), &hourly_, 3, 1}, kStart));
@@ -96,7 +96,7 @@ TEST_F(SnapshotOfChangedRule, ConvertedKeysKeepTheShareThatIsUsed) {
   EXPECT_TRUE(charge(again, {key_of(1), &twice_, 4, 0}, kStart));
 }
 
-TEST_F(SnapshotOfChangedRule, ConvertsTheKeysOfEachTierSeparately) {
+TEST_F(SnapshotOfChangedRule, KeysOfEachTierAreConvertedToTheNewLimitOfTheirTier) {
   const Limiter log = SlidingLog::make({6, 24h}).value(), shorter = SlidingLog::make({3, 24h}).value();
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
@@ -121,7 +121,7 @@ TEST_F(SnapshotOfChangedRule, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   EXPECT_TRUE(charge(again, {key_of(1), &hourly_, 3, 0}, kStart));
 }
 
-TEST_F(SnapshotOfChangedRule, ConvertsOverflowCells) {
+TEST_F(SnapshotOfChangedRule, OverflowCellsOfAChangedRuleAreConverted) {
   KeyTable table(10), again(10);
   std::uint64_t client = 0;
   while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 2, 0}, kStart);
@@ -131,7 +131,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsOverflowCells) {
   EXPECT_EQ(outcome.remaining, 5);
 }
 
-TEST_F(SnapshotOfOneRule, DoesNotRestoreTheSlidingLogsOfAChangedRule) {
+TEST_F(SnapshotOfOneRule, SlidingLogsOfAChangedRuleAreNotRestored) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
   KeyTable table(100);
   for (const auto at : {0us, 1us, 2us}) EXPECT_TRUE(charge(table, {key_of(1), &log, 1, 0}, kStart + at));
@@ -148,7 +148,7 @@ TEST_F(SnapshotOfOneRule, AddedTierLeavesTheOtherTiersUnchanged) {
   EXPECT_FALSE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 21}}}.reads(was)));
 }
 
-TEST_F(SnapshotOfOneRule, DoesNotRestoreConcurrencyPermits) {
+TEST_F(SnapshotOfOneRule, ConcurrencyPermitsAreNotRestored) {
   const Limiter in_flight = Concurrency::make(2).value();
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &in_flight, 2, 0}, kStart));
@@ -174,7 +174,7 @@ TEST_F(SnapshotOfOneRule, KeysThatDoNotFitASmallerTableUseTheOverflowCell) {
   EXPECT_LE(admitted, 5) << "keys without a slot got more than one unused limit together";
 }
 
-TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
+TEST_F(SnapshotOfOneRule, OverflowCellsAreRestored) {
   KeyTable table(10);
   std::uint64_t client = 0;
   while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 5, 0}, kStart);
@@ -186,7 +186,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
 }
 
 // A rule with a sliding log counts WebSocket messages in a token bucket.
-TEST_F(SnapshotOfOneRule, RestoresTheMessageBucketsOfSlidingLogRules) {
+TEST_F(SnapshotOfOneRule, MessageCountsOfARuleWithASlidingLogAreRestored) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
         (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
@@ -204,7 +204,7 @@ TEST_F(SnapshotOfOneRule, RestoresTheMessageBucketsOfSlidingLogRules) {
   }
 }
 
-TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
+TEST_F(SnapshotOfOneRule, RejectsASnapshotWhoseKeyHasAnotherAlgorithmThanItsRule) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto& [of, told] : {std::pair(&log, &hourly_), std::pair(&hourly_, &log)}) {
     KeyTable table(100);
@@ -219,7 +219,7 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
 }
 
 // In the new configuration another tier comes first, so the saved tier has another limiter ID.
-TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
+TEST_F(SnapshotOfOneRule, OverflowCellOfATierIsRestoredToTheTierOfTheSameName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);
   std::uint64_t client = 0;

@@ -52,7 +52,7 @@ class SnapshotTest : public testing::Test {
 class RandomTables : public SnapshotTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(RandomSeeds, RandomTables, testing::Range(0, 20));
 
-TEST_P(RandomTables, RestoredTableGivesTheSameOutcomes) {
+TEST_P(RandomTables, RestoredTableGivesTheSameOutcomesAsTheSavedTable) {
   KeyTable table(5'000);
   charge_at_random(table, 5'000);
   const auto bytes = written(table, rules_, now_);
@@ -123,7 +123,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
 };
 INSTANTIATE_TEST_SUITE_P(RandomSeeds, ReloadedLogs, testing::Range(0, 100));
 
-TEST_P(ReloadedLogs, SnapshotOfReloadedSlidingLogsIsValid) {
+TEST_P(ReloadedLogs, SnapshotAfterReloadsThatChangedSlidingLogsIsValid) {
   for (int i = 0; i < 2'000; ++i) {
     if (i % 100 == 0) reload();
     dice_.one_in(2) ? charge() : end_one();
@@ -135,7 +135,7 @@ TEST_P(ReloadedLogs, SnapshotOfReloadedSlidingLogsIsValid) {
   }
 }
 
-TEST_F(SnapshotTest, LimitsRefillBetweenSaveAndRestore) {
+TEST_F(SnapshotTest, KeysWhoseLimitRefilledSinceTheSaveAreNotRestored) {
   KeyTable table(5'000);
   charge_at_random(table, 2'000);
   const auto all = keys_of(table, rules_, now_);

@@ -21,7 +21,7 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
 
 // Shifts states of every limiter. By the new clock, windows and buckets begin at other instants, but spent
 // units must stay spent.
-TEST(TimeShift, KeepsRemainingUnitsAndDurations) {
+TEST(TimeShift, ShiftedStateHasTheSameRemainingUnitsAndWaits) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Dice dice(seed);
@@ -84,7 +84,7 @@ TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
 
 // The old clock was fifty minutes fast, and ten minutes pass. By then the minute in which the client has
 // spent all its units is over, so the client has its full limit.
-TEST(TimeShift, EndedFixedWindowStaysEnded) {
+TEST(TimeShift, FixedWindowThatHasEndedStaysEndedAfterTheShift) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   auto saved = saved_key(minute, step(minute, {}, noon + 50min, 5).next);
@@ -93,7 +93,7 @@ TEST(TimeShift, EndedFixedWindowStaysEnded) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, ShiftsEachKeyAccordingToItsOwnLimiter) {
+TEST(TimeShift, EachKeyIsShiftedAsItsOwnLimiterNeeds) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);
@@ -140,7 +140,7 @@ TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
   }
 }
 
-TEST(TimeShift, EqualsTheDifferenceOfTheClocksWhenTheSnapshotWasSaved) {
+TEST(TimeShift, ShiftIsTheClocksDifferenceAtTheTimeOfTheSnapshot) {
   const auto at = TimePoint(1'700'000'000s);
   const auto shift = [&](Duration fast, Duration passed) {
     return shift_of({.names = {}, .saved_at = at + fast, .machine_at = at}, at + passed);
@@ -152,7 +152,7 @@ TEST(TimeShift, EqualsTheDifferenceOfTheClocksWhenTheSnapshotWasSaved) {
   EXPECT_EQ(shift(0s, -1s), 0s);
 }
 
-TEST(TimeShift, RestoresASnapshotOfAFastClock) {
+TEST(TimeShift, SnapshotSavedWithAFastClockIsShiftedBack) {
   const Limiter bucket = token_bucket("1/h", 3);
   const std::vector<SavedRule> rules{rule_of("r", bucket)};
   const auto right = kStart;

@@ -10,7 +10,7 @@ namespace {
 constexpr TimePoint kExactUntil{Duration{(std::int64_t{1} << 52) - (std::int64_t{1} << 45)}};  // in 2111
 constexpr TimePoint kYear2600{Duration{19'880'640'000'000'000}};
 
-TEST(Due, AllowsEvictionExactlyWhenTheCellIsDrained) {
+TEST(Due, CellMayBeEvictedExactlyWhenItsLimitHasRefilled) {
   std::mt19937_64 random(new_seed());
   for (const TimePoint from : {TimePoint{} + 1s, kStart, kExactUntil - 100s}) {
     for (int i = 0; i < 10'000; ++i) {
@@ -23,7 +23,7 @@ TEST(Due, AllowsEvictionExactlyWhenTheCellIsDrained) {
   }
 }
 
-TEST(Due, AllowsNoEvictionTooEarlyAfterTheYear2111) {
+TEST(Due, CellIsNeverEvictedTooEarlyAfterTheYear2111) {
   std::mt19937_64 random(new_seed());
   for (const TimePoint from : {kExactUntil - 1s, kYear2600}) {
     for (int i = 0; i < 10'000; ++i) {
@@ -40,7 +40,7 @@ TEST(Due, AllowsNoEvictionTooEarlyAfterTheYear2111) {
   }
 }
 
-TEST(Due, StoresTheRuleIndexAndTheTimeIndependently) {
+TEST(Due, StoredRuleIndexDoesNotChangeTheStoredTime) {
   for (std::size_t rule = 0; rule < kMaxRules; ++rule) {
     const auto index = static_cast<RuleIndex>(rule);
     for (const bool is_log : {false, true}) {
@@ -54,7 +54,7 @@ TEST(Due, StoresTheRuleIndexAndTheTimeIndependently) {
   }
 }
 
-TEST(Due, NeverEvictsAPinnedSlotOrACellWithPermits) {
+TEST(Due, PinnedSlotOrCellWithPermitsIsNeverEvicted) {
   EXPECT_FALSE(Due::pinned(7).evictable(kYear2600));
   const Due holds(kNever, 7, false);
   EXPECT_TRUE(holds.never_drains());

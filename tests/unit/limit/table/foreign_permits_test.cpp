@@ -58,7 +58,7 @@ TEST_F(ForeignPermitsTest, TwoProcessesTogetherStayWithinTheLimit) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheObserverWasSet) {
+TEST_F(ForeignPermitsTest, OtherProcessLearnsOfPermitsTakenAfterItBeganToListen) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "this process does not know the permits of the other";
@@ -67,7 +67,7 @@ TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheObserverWasSet) {
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(ForeignPermitsTest, ReleasesAllPermitsOfAnEndedProcess) {
+TEST_F(ForeignPermitsTest, AllPermitsOfAnEndedProcessAreReleased) {
   ASSERT_TRUE(charge(here_, {fixed(1, 3), line(2, kAdaptive, kAdaptiveRule, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 5u);
@@ -78,7 +78,7 @@ TEST_F(ForeignPermitsTest, ReleasesAllPermitsOfAnEndedProcess) {
   EXPECT_TRUE(charge(there_, {line(2, kAdaptive, kAdaptiveRule, 4)}, kStart));
 }
 
-TEST_F(ForeignPermitsTest, ReportsOnlyTheChargesOfConcurrencyLimits) {
+TEST_F(ForeignPermitsTest, OtherProcessLearnsOnlyOfChargesOfConcurrencyLimits) {
   ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), line(2, one_, kFixedRule)}, kStart));
   std::vector<PermitDelta> told;
   here_.watch_permits(rules_, [&](const PermitDelta& held) { told.push_back(held); });
@@ -92,7 +92,7 @@ TEST_F(ForeignPermitsTest, ReportsOnlyTheChargesOfConcurrencyLimits) {
   EXPECT_EQ(told.size(), 1u);
 }
 
-TEST_F(ForeignPermitsTest, ReleasesNoMorePermitsThanWereReported) {
+TEST_F(ForeignPermitsTest, OtherProcessCannotReleaseMorePermitsThanItReported) {
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   elsewhere_.change(fixed(1), 1, kStart);
   elsewhere_.change(fixed(1), -3, kStart);
@@ -101,7 +101,7 @@ TEST_F(ForeignPermitsTest, ReleasesNoMorePermitsThanWereReported) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two permits are still held";
 }
 
-TEST_F(ForeignPermitsTest, CountsPermitsInTheOverflowCellOfAFullTable) {
+TEST_F(ForeignPermitsTest, PermitsOfAnotherProcessCountInTheOverflowCellOfAFullTable) {
   KeyTable full(1);
   ASSERT_GT(fill(full, three_), 0u);
   ForeignPermits elsewhere(full);
@@ -113,7 +113,7 @@ TEST_F(ForeignPermitsTest, CountsPermitsInTheOverflowCellOfAFullTable) {
 }
 
 // Workers begin and end requests while the main thread starts to watch permits.
-TEST_F(ForeignPermitsTest, ReportedPermitsAddUpDuringConcurrentChanges) {
+TEST_F(ForeignPermitsTest, ReportedPermitsAddUpWhileWorkersTakeAndReleasePermits) {
   const Limiter many = Concurrency::make(1'000'000).value();
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);

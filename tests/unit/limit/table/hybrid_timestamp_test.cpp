@@ -14,7 +14,7 @@
 namespace weir::limit {
 namespace {
 
-TEST(HybridTimestamp, OrdersByTimeAndAtEqualTimesByCount) {
+TEST(HybridTimestamp, LaterChangeHasALaterTimestampEvenInTheSameMicrosecond) {
   EXPECT_EQ(timestamp_after(0, kStart), timestamp_at(kStart));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));
@@ -170,7 +170,7 @@ std::vector<Deed> work_at_once(const Rules& rules, Dice& dice) {
   return deeds;
 }
 
-TEST(HybridTimestamp, ReplayInTimestampOrderGivesTheSameOutcomes) {
+TEST(HybridTimestamp, ReplayOfChargesInTheOrderOfTheirTimestampsGivesTheSameOutcomes) {
   const auto seed = new_seed();
   Dice dice(seed);
   std::size_t done = 0, refused = 0;

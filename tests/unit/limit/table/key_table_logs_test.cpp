@@ -74,7 +74,7 @@ TEST_F(KeyTableLogs, RejectedRequestLeavesNoEntryInASlidingLog) {
   EXPECT_EQ(table.peek(bill[0], kStart + 1s).remaining, 3) << "a refused request was entered in the log";
 }
 
-TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
+TEST_F(KeyTableLogs, AdmissionJoinsTheNewestLogEntryIfMemoryForEntriesIsMissing) {
   KeyTable table(1'000);
   const auto filler = sliding_log("10000/day");
   exhaust(table, filler);
@@ -122,7 +122,7 @@ TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   EXPECT_GT(table.stats().log_merged, 100);
 }
 
-TEST_F(KeyTableLogs, NewKeysInAFullTableShareASlidingLogOfOneEntry) {
+TEST_F(KeyTableLogs, NewKeysOfAFullTableShareOneSlidingLogWithASingleEntry) {
   KeyTable table(64);
   const Limiter never = token_bucket("1/36500day", 1);
   Outcome out;
@@ -166,7 +166,7 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
 
 // Two workers read their clocks in one order and get the lock in the reverse order. The second charge is then
 // entered at the time of the first charge.
-TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
+TEST_F(KeyTableLogs, RefundFindsItsLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
@@ -181,7 +181,7 @@ TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrde
   EXPECT_EQ(table.current_outcome(line, kStart + 2min).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, RefundInTheOverflowCellWorksAfterAnotherAdmission) {
+TEST_F(KeyTableLogs, ChargeInTheOverflowCellCanBeRefundedAfterAnotherAdmission) {
   const auto limiter = sliding_log("5/h");
   Cell cell = step(limiter, {}, kStart, 1).next;
   cell = step(limiter, cell, kStart + 1min, 1).next;
@@ -308,7 +308,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
   }
 }
 
-TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
+TEST_F(MixedAlgorithms, RequestWithAnEarlierTimeThanThePreviousRequestGetsNoAdditionalUnits) {
   KeyTable table(10'000);
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);

@@ -48,7 +48,7 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
 // A key that finds no slot in the table is charged in an overflow cell, a state that all such keys share. If
 // the key gets a slot later, it must not have more units than that cell has left. So a client cannot gain a
 // full limit by filling the table and waiting.
-TEST_F(KeyTableTest, ClientCannotRegainItsFullLimitByFillingTheTable) {
+TEST_F(KeyTableTest, ClientThatFillsTheTableDoesNotRegainItsFullLimit) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
                                          Gcra::make(five, 5).value(),
@@ -83,7 +83,7 @@ TEST_F(KeyTableTest, ClientCannotRegainItsFullLimitByFillingTheTable) {
   }
 }
 
-TEST_F(KeyTableTest, TiersThatShareAnOverflowCellCountInTheirOwnUnits) {
+TEST_F(KeyTableTest, OverflowCellOfTwoTiersIsConvertedToTheUnitsOfEachTier) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // this bucket takes two hours to refill
   const Limiter fast = token_bucket("50/s", 50);
@@ -153,7 +153,7 @@ TEST_F(KeyTableTest, ElasticKeysOfOneBillShareTheirTwoOverflowCells) {
   EXPECT_EQ(table.peek(bill[1], kStart).remaining, 0U) << "a charge of the odd cell was lost";
 }
 
-TEST_F(KeyTableTest, ChargeNeverTakesTheSlotOfAnotherChargeOfItsRequest) {
+TEST_F(KeyTableTest, NoChargeOfARequestTakesTheSlotOfAnotherChargeOfTheRequest) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(8);  // the table is so small that requests evict keys and move other keys

@@ -114,7 +114,7 @@ TEST_F(KeyTablePenalty, ResetOfAKeyEndsItsPenalty) {
   EXPECT_EQ(table_.penalties(kStart + 2s).size(), 0);
 }
 
-TEST_F(KeyTablePenalty, PenaltyOutlivesTheSlotOfItsKey) {
+TEST_F(KeyTablePenalty, PenaltyContinuesAfterItsKeyHasLeftTheTable) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   (void)table_.sweep(kStart + 90min, 1'000'000);
   EXPECT_EQ(table_.stats().keys, 0) << "the bucket is full again";
@@ -125,7 +125,7 @@ TEST_F(KeyTablePenalty, PenaltyOutlivesTheSlotOfItsKey) {
   EXPECT_EQ(table_.stats().penalty_keys, 0);
 }
 
-TEST_F(KeyTablePenalty, RefusalByAFullQueueCountsNoViolationIfARequestMayBeDisplaced) {
+TEST_F(KeyTablePenalty, FullQueueCountsNoViolationIfTheRequestMayDisplaceAnother) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, queue)};
@@ -159,7 +159,7 @@ TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) 
 
 // A key that finds a slot starts with a copy of the overflow cell, which has charges of other keys. So its
 // refusal is not its own violation.
-TEST_F(KeyTablePenalty, RefusalByACopyOfTheOverflowCellCountsNoViolation) {
+TEST_F(KeyTablePenalty, RefusalOfANewKeyThatStartedWithTheOverflowCellsStateCountsNoViolation) {
   const auto clients = fill(table_, one_);
   while (charge(table_, {line(clients, one_)}, kStart)) {
   }
@@ -173,7 +173,7 @@ TEST_F(KeyTablePenalty, RefusalByACopyOfTheOverflowCellCountsNoViolation) {
   EXPECT_TRUE(table_.penalties(kStart).empty());
 }
 
-TEST_F(KeyTablePenalty, PenaltiesOfOneRuleLeaveRoomForOtherRules) {
+TEST_F(KeyTablePenalty, FloodOfPenaltiesOfOneRuleLeavesRoomForPenaltiesOfOtherRules) {
   KeyTable table(100'000);
   std::uint64_t client = 0;
   const auto violate = [&](RuleIndex rule) {
@@ -191,7 +191,7 @@ TEST_F(KeyTablePenalty, PenaltiesOfOneRuleLeaveRoomForOtherRules) {
 }
 
 // A search through the full memory takes long and holds the lock of the shard, so it must be rare.
-TEST_F(KeyTablePenalty, FullPenaltyMemoryIsSearchedForExpiredEntriesOnceASecond) {
+TEST_F(KeyTablePenalty, FullPenaltyMemoryIsSearchedForExpiredEntriesAtMostOnceASecond) {
   const Penalty brief{.after = 2, .first = 2h, .grows = 1, .most = 24h, .forget = 10s};
   KeyTable table(1'000);
   std::uint64_t client = 100;

@@ -19,7 +19,7 @@ TEST_F(KeyTableTest, ResetRestoresTheFullLimitOfAKey) {
   EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another key keeps its state";
 }
 
-TEST_F(KeyTableTest, ResetGetsATimestampBetweenEarlierAndLaterCharges) {
+TEST_F(KeyTableTest, TimestampOfAResetIsBetweenThoseOfEarlierAndLaterCharges) {
   KeyTable table(100);
   HybridTimestamp charged = 0, forgotten = 0, charged_anew = 0;
   const Charge bill[] = {line(1, one_)};
@@ -79,7 +79,7 @@ TEST_F(KeyTableTest, ResetAffectsOneKeyOnly) {
 
 // The table remembers a bounded number of resets. If more keys are reset while one request is in progress,
 // the table treats these resets as a reset of all keys.
-TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
+TEST_F(KeyTableTest, ChargeBeforeVeryManyResetsIsNotRefunded) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   for (std::uint64_t client = 0; client < 3'000; ++client)
@@ -95,7 +95,7 @@ TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
 
 // A worker reads its clock. Before this worker gets the lock, another worker evicts the key. By then the day
 // is over, so the first worker's charge belongs to the next day.
-TEST_F(KeyTableTest, RequestWithAClockReadingBeforeAnEvictionIsChargedToTheNextDay) {
+TEST_F(KeyTableTest, RequestWithATimeBeforeTheEvictionOfItsKeyIsChargedToTheNextDay) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto* limiter : {&daily, &log})
@@ -116,7 +116,7 @@ TEST_F(KeyTableTest, RequestWithAClockReadingBeforeAnEvictionIsChargedToTheNextD
 }
 
 // The departures in a queue are computed from the time of each request.
-TEST_F(KeyTableTest, DepartureWithAnEarlierClockReadingCanBeRefunded) {
+TEST_F(KeyTableTest, DepartureIsRefundedEvenIfItsRequestReadAnEarlierTime) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);
   ASSERT_TRUE(charge(table, {line(1, queue)}, kStart));
@@ -144,7 +144,7 @@ TEST_F(KeyTableTest, KeysHaveSeparateStates) {
   EXPECT_TRUE(charge(table, {line(1, three_)}, kStart + 1h));
 }
 
-TEST_F(KeyTableTest, PeekChargesNothing) {
+TEST_F(KeyTableTest, PeekingAtAKeyChargesNothing) {
   KeyTable table(100);
   charge(table, {line(1, three_)}, kStart);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(table.peek(line(1, three_), kStart).remaining, 1);
@@ -179,7 +179,7 @@ TEST_F(KeyTableTest, RejectedNewKeyTakesNoSlot) {
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, ShadowRuleThatWouldRejectDoesNotRejectAndIsNotCharged) {
+TEST_F(KeyTableTest, ShadowRuleThatWouldRejectARequestNeitherRejectsNorChargesIt) {
   KeyTable table(100);
   const std::vector<Charge> bill = {shadow(line(1, one_, 0)), line(1, three_, 1)};
   EXPECT_TRUE(charge(table, bill, kStart));
@@ -230,7 +230,7 @@ TEST_F(KeyTableTest, SweepEvictsOnlyKeysWhoseLimitHasRefilled) {
   EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a key in use was evicted";
 }
 
-TEST_F(KeyTableTest, HasRoomForAsManyKeysAsMaxKeysAllows) {
+TEST_F(KeyTableTest, TableHasRoomForAsManyKeysAsMaxKeysAllows) {
   for (const std::uint64_t keys : {1, 2, 8, 9, 16, 100, 1'000, 5'000, 100'000}) {
     KeyTable table(keys);
     for (std::uint64_t i = 0; i < keys; ++i) charge(table, {line(i, one_)}, kStart);

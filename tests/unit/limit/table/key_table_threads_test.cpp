@@ -83,7 +83,7 @@ void rush(Dice& dice) {
   }
 }
 
-TEST(KeyTableThreads, AdmitExactlyAsManyRequestsAsOneThread) {
+TEST(KeyTableThreads, ManyThreadsAdmitExactlyAsManyRequestsAsOneThread) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 200 && !testing::Test::HasFatalFailure(); ++round) {
@@ -92,7 +92,7 @@ TEST(KeyTableThreads, AdmitExactlyAsManyRequestsAsOneThread) {
   }
 }
 
-TEST(KeyTableThreads, ChargeBothRulesOfARequestEqually) {
+TEST(KeyTableThreads, BothRulesOfARequestAreChargedEquallyByManyThreads) {
   const auto seed = new_seed();
   KeyTable table(1'000);
   const Limiter own = token_bucket("1/day", kBurst);
@@ -116,7 +116,7 @@ TEST(KeyTableThreads, ChargeBothRulesOfARequestEqually) {
   EXPECT_EQ(left, kClients * kBurst - admitted) << "the two rules were charged differently";
 }
 
-TEST(KeyTableThreads, NeverDeadlockIfRequestsChargeManySharedKeys) {
+TEST(KeyTableThreads, ThreadsThatChargeManySharedKeysNeverDeadlock) {
   const auto seed = new_seed();
   KeyTable table(300'000);  // uses all 256 shards
   const Limiter limiter = token_bucket("1000/s", 1'000'000);

@@ -41,7 +41,7 @@ class KeyTableVersions : public testing::Test {
   KeyTable table_{1000};
 };
 
-TEST_F(KeyTableVersions, ConvertedKeyKeepsTheShareThatIsUsed) {
+TEST_F(KeyTableVersions, ConvertedKeyKeepsTheUsedPercentageOfItsLimit) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 6)).remaining, 4);
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -49,7 +49,7 @@ TEST_F(KeyTableVersions, ConvertedKeyKeepsTheShareThatIsUsed) {
   EXPECT_EQ(table_.stats().keys_by_rule[0], 0);
 }
 
-TEST_F(KeyTableVersions, RejectedRequestsConvertAKeyOnlyOnce) {
+TEST_F(KeyTableVersions, KeyIsConvertedOnlyOnceEvenIfEachRequestIsRejected) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 10)).remaining, 0);
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -86,7 +86,7 @@ TEST_F(KeyTableVersions, MigrationConvertsIdleKeysAndEvictsKeysOfRemovedRules) {
   EXPECT_EQ(ask(charge(7, kTwenty, 1)).remaining, 9);
 }
 
-TEST_F(KeyTableVersions, DoesNotChangeKeysOfUnchangedLimits) {
+TEST_F(KeyTableVersions, ReloadDoesNotChangeKeysOfUnchangedLimits) {
   table_.define_rule(0, reading("r", kTen), kNow);
   ask(charge(1, kTen, 0, 3));
   table_.define_rule(0, reading("r", kTen), kNow);
@@ -94,7 +94,7 @@ TEST_F(KeyTableVersions, DoesNotChangeKeysOfUnchangedLimits) {
   EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 6);
 }
 
-TEST_F(KeyTableVersions, ConvertsASlidingLogOfManyEntries) {
+TEST_F(KeyTableVersions, SlidingLogOfManyEntriesIsConvertedToTheNewLimit) {
   const Limiter small = SlidingLog::make({100, 1h}).value();
   const Limiter large = SlidingLog::make({200, 1h}).value();
   table_.define_rule(0, reading("r", small), kNow - 1min);
@@ -111,7 +111,7 @@ TEST_F(KeyTableVersions, ConvertsASlidingLogOfManyEntries) {
   EXPECT_EQ(table_.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
+TEST_F(KeyTableVersions, OverflowCellIsConvertedToTheNewLimit) {
   KeyTable small(1);
   small.define_rule(0, reading("r", kTen), kNow);
   Outcome outcome;
@@ -129,7 +129,7 @@ TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
 
 // A permit that the overflow cell counts must be released in that cell. If new slots copied the count, nobody
 // would release the copy.
-TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
+TEST_F(KeyTableVersions, PermitCountedInTheOverflowCellIsReleasedThereAfterAReload) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
   small.define_rule(0, reading("r", two), kNow);
@@ -151,7 +151,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
 
 // A request reserved five units of a limit of a thousand, and used four. The surplus unit is less than one
 // unit of the new limit, which is ten. Rounding must not turn its refund into a charge.
-TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitChargesNothing) {
+TEST_F(KeyTableVersions, RefundOfLessThanOneUnitOfTheNewLimitIsNotRoundedToACharge) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.define_rule(0, reading("r", many), kNow);
@@ -220,7 +220,7 @@ TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 0)), 10);
 }
 
-TEST_F(KeyTableGenerations, ChangedLimitOfTheSameAlgorithmKeepsItsChargesRefundable) {
+TEST_F(KeyTableGenerations, ChargeCanStillBeRefundedAfterAChangeOfTheLimitOnly) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -263,7 +263,7 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
 
 // Two permits are held when the rule changes its algorithm and then changes back. Afterwards the permits must
 // not occupy the limit, and their release must not free a part of it.
-TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit) {
+TEST_F(KeyTableGenerations, PermitTakenBeforeAChangeOfAlgorithmNeitherCountsNorFreesAUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;
@@ -300,7 +300,7 @@ TEST_F(KeyTableGenerations, IdleKeyHasItsFullLimitAfterTheAlgorithmWasChangedTwi
       << "no unit of the former algorithm is used after one more request";
 }
 
-TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAlgorithm) {
+TEST_F(KeyTableGenerations, AdaptiveLimitIgnoresPermitsTakenBeforeAChangeOfAlgorithm) {
   table_.define_rule(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));

@@ -78,7 +78,7 @@ TEST_F(ManyRules, EachRuleHasACountOfItsOwn) {
     ASSERT_EQ(table.peek(line(i, i, 0), kStart).remaining, i % 7 == 0 ? 50 : 50 - spent(i)) << i;
 }
 
-TEST_F(ManyRules, SnapshotKeepsEveryCount) {
+TEST_F(ManyRules, SnapshotKeepsTheCountOfEveryRule) {
   KeyTable table(20'000), again(20'000);
   define(table, rules_);
   spend(table);
@@ -96,7 +96,7 @@ TEST_F(ManyRules, SnapshotKeepsEveryCount) {
 }
 
 // A reload of a thousand rules gives each rule a second RuleIndex, while requests still use the first one.
-TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
+TEST_F(ManyRules, ReloadThatChangesAllRulesKeepsTheCountOfEveryRule) {
   const Limiter log = SlidingLog::make({100, 1h}).value();
   const Limiter bucket = TokenBucket::make({100, 1h}, 100).value();
   const Limiter window = FixedWindow::make({100, 24h}).value();
@@ -122,7 +122,7 @@ TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
 
 // An earlier weir can read a snapshot of at most 256 rules. It must reject a snapshot of more rules, because
 // it could not interpret that snapshot.
-TEST_F(ManyRules, SnapshotOfUpTo256RulesHasAnEarlierFormatVersion) {
+TEST_F(ManyRules, SnapshotOfAtMost256RulesCanBeReadByAnEarlierVersion) {
   for (const std::size_t rules : {256U, 257U}) {
     const std::vector<SavedRule> few(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(rules));
     KeyTable table(5'000), again(5'000);
@@ -138,7 +138,7 @@ TEST_F(ManyRules, SnapshotOfUpTo256RulesHasAnEarlierFormatVersion) {
 }
 
 // The memory for penalties is divided among all rules, also among rules with a high RuleIndex.
-TEST_F(ManyRules, RulesWithAHighRuleIndexHavePenalties) {
+TEST_F(ManyRules, LastOfAThousandRulesCanHaveAPenalty) {
   const Penalty once{.after = 1, .first = 2h, .grows = 1, .most = 24h, .forget = 24h};
   KeyTable table(20'000);
   define(table, rules_);

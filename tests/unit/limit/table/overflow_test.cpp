@@ -164,7 +164,7 @@ TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   }
 }
 
-TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
+TEST(Overflow, NewKeysOfAFullTableTogetherStayWithinTheEnforcedLimit) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);
@@ -184,7 +184,7 @@ TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
   EXPECT_EQ(admitted, 20);
 }
 
-TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
+TEST(Overflow, OverflowCellOfTiersWithTwoPeriodsRefillsOnTime) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);

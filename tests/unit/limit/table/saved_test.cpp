@@ -49,7 +49,7 @@ std::vector<Limiter> limiters() {
           AdaptiveConcurrency::make(1, 9).value()};
 }
 
-TEST(SavedRules, FingerprintDependsOnAlgorithmAndParameters) {
+TEST(SavedRules, LimitersHaveEqualFingerprintsOnlyIfAlgorithmAndParametersAreEqual) {
   const auto some = limiters(), same = limiters();
   for (std::size_t i = 0; i < some.size(); ++i)
     for (std::size_t j = 0; j < same.size(); ++j)
@@ -58,7 +58,7 @@ TEST(SavedRules, FingerprintDependsOnAlgorithmAndParameters) {
 }
 
 // counts_as() returns true if a reload may leave the states of a rule's keys unchanged.
-TEST(SavedRules, KeysSurviveAChangedConcurrencyLimitButNoOtherChange) {
+TEST(SavedRules, OnlyAChangedConcurrencyLimitLeavesTheStatesOfKeysUnchanged) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   const Limiter adaptive = AdaptiveConcurrency::make(1, 3).value();

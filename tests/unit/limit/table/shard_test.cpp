@@ -11,7 +11,7 @@ namespace {
 
 // Charges requests with many known keys and one new key, in full tables. The new key can get a slot only if
 // another key moves. Some of the keys that could move belong to the same request.
-TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
+TEST(Shard, NewKeyNeverMovesAnotherKeyOfItsOwnRequest) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();
   const auto line = [&](std::uint64_t client) { return Charge{key_of(client), &limiter}; };

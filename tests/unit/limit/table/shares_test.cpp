@@ -88,7 +88,7 @@ TEST_F(Shares, RuleWithAFullShareEvictsRefilledKeysForNewKeys) {
   EXPECT_LE(keys_of(0), full);
 }
 
-TEST_F(Shares, PeekTellsIfAChargeWouldUseTheOverflowCell) {
+TEST_F(Shares, PeekTellsWhetherAChargeWouldUseTheOverflowCell) {
   define_rule(0, three_);
   define_rule(1, three_);
   own_cells(2 * kKeys, 0, three_);
@@ -105,7 +105,7 @@ TEST_F(Shares, RuleAddedByAReloadGetsItsShareOfTheTable) {
   EXPECT_EQ(own_cells(20, 1, three_), 20);
 }
 
-TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
+TEST_F(Shares, OtherRulesCanUseTheTableShareOfARemovedRule) {
   for (RuleIndex rule = 0; rule < 2; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   const auto newcomer = line(500'000, three_, 0);
@@ -116,7 +116,7 @@ TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
-TEST_F(Shares, KeysOfAChangedLimitStayInTheShareOfTheirRule) {
+TEST_F(Shares, KeysOfAChangedLimitCountInTheTableShareOfTheirRule) {
   define_rule(0, three_);
   define_rule(1, three_, "reloaded");
   define_rule(2, one_, "reloaded");
@@ -127,7 +127,7 @@ TEST_F(Shares, KeysOfAChangedLimitStayInTheShareOfTheirRule) {
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
 
-TEST_F(Shares, KeysOfAFormerRuleStayInTheShareOfTheirRule) {
+TEST_F(Shares, KeysOfAnEarlierLimitCountInTheTableShareOfTheirRule) {
   constexpr RuleIndex kFormer = Quota::kFirst + 44;
   define_rule(0, three_);
   define_rule(1, three_, "restored");
@@ -140,7 +140,7 @@ TEST_F(Shares, KeysOfAFormerRuleStayInTheShareOfTheirRule) {
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
 
-TEST_F(Shares, SnapshotRestoresKeysBeyondASmallerShare) {
+TEST_F(Shares, SnapshotRestoresAllKeysOfARuleEvenIfItsShareBecameSmaller) {
   define_rule(0, three_);
   own_cells(kKeys, 0, three_);
   std::vector<SavedKey> saved;
@@ -177,7 +177,7 @@ TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
 // Makes random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part
 // must always get a slot for a new key. But sometimes both buckets of a key are full (limit/table/shard.hpp).
 // So the test tries several new keys, of which one must get a slot.
-TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
+TEST_F(Shares, NoRuleExceedsItsShareOfTheTableInRandomOperations) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -229,7 +229,7 @@ TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
 }
 
 // Compares the quota with counts that the test computes anew each time.
-TEST(Quota, CountsAgreeWithASimpleModel) {
+TEST(Quota, CountsOfKeysAgreeWithASimpleModel) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -274,7 +274,7 @@ TEST(Quota, CountsAgreeWithASimpleModel) {
   }
 }
 
-TEST(QuotaSplit, SharesNeverExceedTheNumberOfSlots) {
+TEST(QuotaSplit, SharesOfAllRulesTogetherFitIntoTheSlotsOfTheTable) {
   for (std::size_t places = 4; places < 3'000; places += 7)
     for (std::size_t rules = 2; rules <= kMaxRules; rules += 3) {
       const auto parts = split(places, places - places / 12, rules);
