@@ -75,7 +75,7 @@ TEST(AccessRecord, WritesOnlyTheConfiguredFields) {
   EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // the default fields do not include the user
 }
 
-TEST(AccessRecord, FieldNamesEqualTheNamesInTheLine) {
+TEST(AccessRecord, NameOfEachLogFieldEqualsItsNameInTheLine) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = record.org = record.service = record.device = record.tier = record.country = "x";
@@ -121,7 +121,7 @@ TEST(AccessRecord, RequestTargetCannotForgeALogLine) {
   EXPECT_FALSE(parsed.as_object().contains("forged"));
 }
 
-TEST(AccessRecord, EscapesEveryText) {
+TEST(AccessRecord, EveryTextIsEscaped) {
   const std::string_view bad = "\"\n\x1b";
   AccessRecord record;
   record.protocol = record.method = record.target = record.host = record.route = record.verdict =
@@ -152,7 +152,7 @@ TEST(AccessRecord, WritesTheTimeOfTheLastMicrosecondOfALeapDay) {
   EXPECT_THAT(line_of(record), HasSubstr("2028-02-29T23:59:59.999999Z"));
 }
 
-TEST(AccessRecord, DoesNotReallocateABufferThatIsLargeEnough) {
+TEST(AccessRecord, LineIsWrittenIntoALargeEnoughBufferWithoutReallocation) {
   std::string out;
   append_json(out, full());
   const char* const at = out.data();

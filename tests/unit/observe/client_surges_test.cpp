@@ -41,7 +41,7 @@ class ClientSurgesTest : public ::testing::Test {
   ClientSurges surges_{{.above = {.count = 3, .period = std::chrono::seconds(1)}}};
 };
 
-TEST_F(ClientSurgesTest, ReportsOnlyTheClientThatExceedsTheRate) {
+TEST_F(ClientSurgesTest, OnlyTheClientThatExceedsTheRateIsReported) {
   refuse(1, 3);
   refuse(2, 4);
   EXPECT_THAT(look(), ElementsAre("client 2 began at 4"));
@@ -53,7 +53,7 @@ TEST_F(ClientSurgesTest, ReportsOnlyTheClientThatExceedsTheRate) {
   EXPECT_THAT(surges_.clients(), IsEmpty());
 }
 
-TEST_F(ClientSurgesTest, AddsTheCountsOfSeveralWorkers) {
+TEST_F(ClientSurgesTest, RefusalsCountedBySeveralWorkersAreAddedUp) {
   refuse(1, 2);
   refuse(1, 2);
   EXPECT_THAT(look(), ElementsAre("client 1 began at 4"));
@@ -67,7 +67,7 @@ TEST_F(ClientSurgesTest, SecondSurgeOfAClientIsReported) {
   EXPECT_THAT(look(), ElementsAre("client 1 began at 9"));
 }
 
-TEST_F(ClientSurgesTest, ClientThatDoesNotFitIntoOneReportIsInALaterReport) {
+TEST_F(ClientSurgesTest, ClientForWhichAReportHasNoRoomIsReportedLater) {
   for (std::uint64_t client = 1; client <= 3; ++client) refuse(client, 10 * client);
   EXPECT_THAT(look(2), ElementsAre("client 1 began at 10", "client 2 began at 20"));
   EXPECT_EQ(surges_.take_dropped().unreported, 1U);
@@ -86,7 +86,7 @@ TEST_F(ClientSurgesTest, NoEndIsReportedForAClientThatWasNotReported) {
   EXPECT_THAT(surges_.clients(), IsEmpty());
 }
 
-TEST_F(ClientSurgesTest, RepeatsTheReportOfASurgeThatLasts) {
+TEST_F(ClientSurgesTest, SurgeThatLastsIsReportedAgain) {
   surges_ = ClientSurges(
       {.above = {.count = 3, .period = std::chrono::seconds(1)}, .repeat = std::chrono::seconds(2)});
   refuse(1, 9);
@@ -97,7 +97,7 @@ TEST_F(ClientSurgesTest, RepeatsTheReportOfASurgeThatLasts) {
   EXPECT_THAT(look(), ElementsAre("client 1 goes on at 9"));
 }
 
-TEST_F(ClientSurgesTest, NewcomerReplacesTheClientWithTheFewestRefusals) {
+TEST_F(ClientSurgesTest, NewClientReplacesTheClientWithTheFewestRefusals) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 1 : 2);
@@ -112,7 +112,7 @@ TEST_F(ClientSurgesTest, NewcomerReplacesTheClientWithTheFewestRefusals) {
   EXPECT_EQ(newcomer.surge.seen(), 1U) << "only its own refusals";
 }
 
-TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
+TEST_F(ClientSurgesTest, NewClientStartsWithTheCountOfTheClientThatItReplaces) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 3 : 4);
@@ -126,7 +126,7 @@ TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
 }
 
 // A flood of new clients must not hide the client that the rule refuses most.
-TEST_F(ClientSurgesTest, FrequentClientIsReportedDuringAFloodOfNewcomers) {
+TEST_F(ClientSurgesTest, FrequentlyRefusedClientIsReportedDuringAFloodOfNewClients) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   std::uint64_t newcomer = 1'000;
   std::vector<std::string> told;
@@ -140,7 +140,7 @@ TEST_F(ClientSurgesTest, FrequentClientIsReportedDuringAFloodOfNewcomers) {
   EXPECT_LE(surges_.clients().size(), ClientSurges::kWatched);
 }
 
-TEST_F(ClientSurgesTest, NewClientDoesNotReplaceAClientWhoseSurgeFires) {
+TEST_F(ClientSurgesTest, NewClientDoesNotReplaceAClientWhoseAlertIsFiring) {
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client) refuse(client, 4);
   EXPECT_EQ(look(1'000).size(), ClientSurges::kWatched);
   refuse(1'000, 50);
@@ -148,7 +148,7 @@ TEST_F(ClientSurgesTest, NewClientDoesNotReplaceAClientWhoseSurgeFires) {
   EXPECT_EQ(surges_.take_dropped().replaced, 1U);
 }
 
-TEST_F(ClientSurgesTest, ContinuesASurgeOfThePreviousProcess) {
+TEST_F(ClientSurgesTest, SurgeThatThePreviousProcessReportedContinues) {
   surges_.go_on({{5, 1}, "client 5"}, at(-60), 131, at(0));
   refuse(5, 2);
   EXPECT_THAT(look(), IsEmpty());

@@ -22,7 +22,7 @@ TEST(Counters, EachRouteAndStatusHasItsOwnCounter) {
   EXPECT_EQ(cells.size(), 4U * 502U);
 }
 
-TEST(Counters, StatusesOutside100To599ShareOneCounter) {
+TEST(Counters, StatusesBelow100OrAbove599ShareOneCounter) {
   Counters counters(kShape);
   for (const unsigned status : {1U, 99U, 600U, 999U, 4'000'000'000U}) counters.requests(1, status).add();
   EXPECT_EQ(counters.requests(1, Counters::kOtherStatus).value(), 5U);
@@ -50,7 +50,7 @@ TEST(Counters, GaugesCanDecrease) {
   EXPECT_EQ(counters.queue_depth.value(), -3);
 }
 
-TEST(Counters, ScopedCountCountsUntilItsEnd) {
+TEST(Counters, ScopedCountRaisesItsGaugeUntilItIsDestroyed) {
   Gauge gauge;
   {
     const ScopedCount one(gauge), other(gauge);
@@ -90,7 +90,7 @@ TEST(Counters, CountersOfARouteTakeTheDocumentedMemory) {
   EXPECT_EQ(sizeof(RouteTallies), 4192U);  // docs/metrics.md states this size
 }
 
-TEST(Counters, CanBeReadByAnotherThreadWhileTheOwnerWrites) {
+TEST(Counters, AnotherThreadCanReadCountersWhileTheirOwnerWrites) {
   constexpr std::uint64_t kTimes = 200'000;
   Counters counters(kShape);
   std::jthread writer([&] {

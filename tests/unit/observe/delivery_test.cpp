@@ -16,7 +16,7 @@ Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
 }
 constexpr std::uint64_t kLongest = ~std::uint64_t{0};
 
-TEST(DeliveryTest, MessageIsDueAtOnceAndRemovedAfterItWasSent) {
+TEST(DeliveryTest, MessageIsSentAtOnceAndThenRemoved) {
   auto post = delivery();
   EXPECT_EQ(post.begin(millisecond(0)), nullptr);
   EXPECT_FALSE(post.put("one", millisecond(0)));
@@ -44,7 +44,7 @@ TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
   EXPECT_EQ(bound, Delivery::kLongestPause);
 }
 
-TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
+TEST(DeliveryTest, RandomPauseBetweenAttemptsCanBeZero) {
   auto post = delivery();
   post.put("one", millisecond(0));
   ASSERT_NE(post.begin(millisecond(0)), nullptr);
@@ -78,7 +78,7 @@ TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, MessageIsDroppedAfterAPermanentFailure) {
+TEST(DeliveryTest, MessageThatTheReceiverRejectsForGoodIsDropped) {
   auto post = delivery();
   post.put("two", millisecond(0));
   ASSERT_NE(post.begin(millisecond(0)), nullptr);
@@ -115,7 +115,7 @@ TEST(DeliveryTest, MessageQueuedDuringAnAttemptIsSentAfterTheAttempt) {
   }
 }
 
-TEST(DeliveryTest, LimitsTheRateOfAttempts) {
+TEST(DeliveryTest, NumberOfAttemptsPerMinuteIsLimited) {
   auto post = delivery(6);
   unsigned made = 0;
   for (std::int64_t second = 0; second < 600; ++second) {

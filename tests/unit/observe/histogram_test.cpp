@@ -26,7 +26,7 @@ TEST(Histogram, ValueEqualToABoundIsCountedInItsBucket) {
   }
 }
 
-TEST(Histogram, RecordsExtremeDurations) {
+TEST(Histogram, ZeroNegativeAndInfiniteDurationsAreCountedInTheOuterBuckets) {
   EXPECT_EQ(bucket_that_took(Duration{0}), 0U);
   EXPECT_EQ(bucket_that_took(Duration{-5}), 0U);
   EXPECT_EQ(bucket_that_took(base::kForever), Histogram::kBounds.size());
@@ -44,7 +44,7 @@ TEST(Histogram, ChoosesTheSameBucketAsALinearSearch) {
   }
 }
 
-TEST(Histogram, ReadingsOfTwoHistogramsCanBeAdded) {
+TEST(Histogram, ValuesReadFromTwoHistogramsCanBeAdded) {
   Histogram one, two;
   one.record(Duration{40});
   one.record(Duration{300});

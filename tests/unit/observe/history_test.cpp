@@ -16,7 +16,7 @@ std::vector<std::uint32_t> series(const History& history, std::size_t at) {
   return out;
 }
 
-TEST(HistoryTest, FirstTotalsAreNotCountedAsAnIncrease) {
+TEST(HistoryTest, FirstTotalIsNotCountedAsAnIncrease) {
   History history(2, 4);
   history.note(Totals{100, 7});
   EXPECT_EQ(history.steps(), 0U);
@@ -25,7 +25,7 @@ TEST(HistoryTest, FirstTotalsAreNotCountedAsAnIncrease) {
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
 }
 
-TEST(HistoryTest, DropsTheOldestValuesWhenFull) {
+TEST(HistoryTest, FullHistoryDropsItsOldestValues) {
   History history(1, 3);
   for (const std::uint64_t total : {0, 1, 3, 6, 10, 15}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
@@ -37,7 +37,7 @@ TEST(HistoryTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));
 }
 
-TEST(HistoryTest, ClampsLargeIncreasesTo32Bits) {
+TEST(HistoryTest, IncreaseBeyond32BitsIsStoredAsTheLargest32BitNumber) {
   History history(1, 3);
   history.note(Totals{0});
   history.note(Totals{std::uint64_t{1} << 40});

@@ -31,7 +31,7 @@ class RefusedClientsTest : public testing::Test {
   RefusedClients refused_;
 };
 
-TEST_F(RefusedClientsTest, CountsOnlyWatchedRules) {
+TEST_F(RefusedClientsTest, OnlyRefusalsOfWatchedRulesAreCounted) {
   EXPECT_FALSE(refused_.is_on());
   refuse(0x01020304);
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
@@ -46,7 +46,7 @@ TEST_F(RefusedClientsTest, CountsOnlyWatchedRules) {
   EXPECT_EQ(take(4).total(), 0U);
 }
 
-TEST_F(RefusedClientsTest, CountsStartAtZeroAfterTheyWereTaken) {
+TEST_F(RefusedClientsTest, CountsStartAtZeroAgainOnceTheyHaveBeenRead) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   refuse(1, 5);
   EXPECT_EQ(take().total(), 5U);
@@ -68,14 +68,14 @@ TEST_F(RefusedClientsTest, RulesThatStayWatchedKeepTheirCounts) {
   EXPECT_EQ(take().total(), 0U) << "nobody watched the rule in between";
 }
 
-TEST_F(RefusedClientsTest, LabelOfAnotherRuleStartsFromZero) {
+TEST_F(RefusedClientsTest, CountsOfARuleThatWasForgottenStartAtZero) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   refuse(1, 5);
   refused_.forget(3);
   EXPECT_EQ(take().total(), 0U);
 }
 
-TEST_F(RefusedClientsTest, CountMinusErrorIsNeverTooHigh) {
+TEST_F(RefusedClientsTest, CountOfAClientMinusItsErrorIsNeverTooHigh) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   for (std::uint32_t client = 1; client <= 10 * RefusedClients::kCounters; ++client) refuse(client);
   const auto counts = take();
@@ -83,7 +83,7 @@ TEST_F(RefusedClientsTest, CountMinusErrorIsNeverTooHigh) {
   for (const auto& counter : counts.counters()) ASSERT_LE(counter.count - counter.error, 1U);
 }
 
-TEST_F(RefusedClientsTest, CountsExactlyWhileAnotherThreadTakesTheCounts) {
+TEST_F(RefusedClientsTest, NoRefusalIsLostWhileAnotherThreadReadsTheCounts) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   constexpr int kEach = 20'000;
   std::thread worker([this] { refuse(1, kEach); });

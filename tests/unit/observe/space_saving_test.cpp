@@ -60,7 +60,7 @@ void expect_laws(const SpaceSaving& summary, const Truth& truth) {
   }
 }
 
-TEST(SpaceSaving, KeepsItsErrorBoundsForRandomStreams) {
+TEST(SpaceSaving, CountsStayWithinTheirErrorBoundsForRandomClients) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -77,7 +77,7 @@ TEST(SpaceSaving, KeepsItsErrorBoundsForRandomStreams) {
   }
 }
 
-TEST(SpaceSaving, CountsExactlyWhileCountersAreFree) {
+TEST(SpaceSaving, CountsAreExactWhileEachClientHasACounter) {
   SpaceSaving summary(8);
   Truth truth;
   for (std::uint64_t who = 1; who <= 8; ++who) truth.feed(summary, who, who);
@@ -88,7 +88,7 @@ TEST(SpaceSaving, CountsExactlyWhileCountersAreFree) {
   EXPECT_EQ(summary.floor(), 1U);
 }
 
-TEST(SpaceSaving, MergedSummariesKeepTheErrorBounds) {
+TEST(SpaceSaving, MergedCountsStayWithinTheirErrorBounds) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -105,7 +105,7 @@ TEST(SpaceSaving, MergedSummariesKeepTheErrorBounds) {
   }
 }
 
-TEST(SpaceSaving, FormatsOnlyTheTextsOfClientsThatGetACounter) {
+TEST(SpaceSaving, OnlyAClientThatGetsACounterHasItsTextFormatted) {
   SpaceSaving summary(2);
   const auto add = [&](std::uint64_t who, std::string_view text) {
     int described = 0;

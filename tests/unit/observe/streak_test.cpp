@@ -9,7 +9,7 @@ constexpr base::TimePoint second(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(seconds)};
 }
 
-TEST(StreakTest, HasNoStartBeforeTheFirstEvent) {
+TEST(StreakTest, StreakHasNoStartBeforeTheFirstEvent) {
   Streak streak(std::chrono::seconds(60));
   streak.note(500, second(10));
   streak.note(500, second(15));
@@ -17,7 +17,7 @@ TEST(StreakTest, HasNoStartBeforeTheFirstEvent) {
   EXPECT_FALSE(streak.last());
 }
 
-TEST(StreakTest, BeginsWithTheFirstEventAndContinuesOverShortPauses) {
+TEST(StreakTest, StreakBeginsWithTheFirstEventAndContinuesOverShortPauses) {
   Streak streak(std::chrono::seconds(60));
   streak.note(0, second(10));
   streak.note(3, second(15));

@@ -33,20 +33,20 @@ struct Watch {
   }
 };
 
-TEST(SurgeTest, EventsBeforeTheFirstCallDoNotFire) {
+TEST(SurgeTest, EventsBeforeTheFirstMeasurementCauseNoAlert) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
   EXPECT_EQ(watch.surge.seen(), 0U);
 }
 
-TEST(SurgeTest, RateEqualToTheLimitDoesNotFire) {
+TEST(SurgeTest, RateEqualToTheLimitCausesNoAlert) {
   Watch watch({.above = per_minute(60)});
   EXPECT_EQ(watch.run(600, 1), Change::None);
   EXPECT_EQ(watch.surge.seen(), 60U);
 }
 
-TEST(SurgeTest, OneEventMoreThanTheLimitFiresAtOnce) {
+TEST(SurgeTest, OneEventMoreThanTheLimitCausesAnAlertAtOnce) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(20, 0), Change::None);
   watch.total += 101;
@@ -56,7 +56,7 @@ TEST(SurgeTest, OneEventMoreThanTheLimitFiresAtOnce) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(SurgeTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
+TEST(SurgeTest, AlertEndsOneMinuteAfterEventsFallBelowTheLimit) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -75,7 +75,7 @@ TEST(SurgeTest, BurstBeforeTheEndKeepsTheAlertFiring) {
   EXPECT_TRUE(watch.surge.firing());
 }
 
-TEST(SurgeTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
+TEST(SurgeTest, BurstShorterThanTheConfiguredTimeCausesNoAlert) {
   Watch watch(
       {.above = {.count = 5, .period = std::chrono::seconds(10)}, .lasting = std::chrono::seconds(30)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
@@ -86,7 +86,7 @@ TEST(SurgeTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
   EXPECT_EQ(watch.now, 1 + 1 + 200 + 1 + 30);
 }
 
-TEST(SurgeTest, FiringSurgeIsReportedAgainAtEachRepeatInterval) {
+TEST(SurgeTest, AlertThatLastsIsReportedAgainAtEachRepeatInterval) {
   Watch watch({.above = per_minute(10), .repeat = std::chrono::minutes(5)});
   EXPECT_EQ(watch.run(60, 1), Change::Began);
   const auto began = watch.now;
@@ -107,7 +107,7 @@ TEST(SurgeTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   EXPECT_EQ(watch.run(2, 6), Change::Began);
 }
 
-TEST(SurgeTest, LongPeriodIsMeasuredToOneSixtiethOfItsLength) {
+TEST(SurgeTest, AlertOverALongPeriodEndsAtMostASixtiethOfThePeriodLate) {
   Watch watch({.above = {.count = 1000, .period = std::chrono::hours(24)}});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 1001), Change::Began);

@@ -31,7 +31,7 @@ class TopClientsTest : public testing::Test {
                      .limiter = *limit::Concurrency::make(1)};
 };
 
-TEST_F(TopClientsTest, CoversTheLastOneToTwoMinutes) {
+TEST_F(TopClientsTest, ListOfTopClientsCoversTheLastOneToTwoMinutes) {
   TopClients top(4);
   EXPECT_EQ(read(top, 0s), std::nullopt);
   count(top, 0x01020304, 0s);
@@ -52,7 +52,7 @@ TEST_F(TopClientsTest, CoversTheLastOneToTwoMinutes) {
   EXPECT_EQ(read(top, 400s)->admitted.total(), 1U);
 }
 
-TEST_F(TopClientsTest, AddsUpAllWorkersAndUsesTheDocumentedMemory) {
+TEST_F(TopClientsTest, CountsOfAllWorkersAreAddedUpInTheDocumentedMemory) {
   TopClients one(4), other(4);
   for (std::uint32_t client = 1; client < 100; ++client) count(one, client, 0s);
   count(other, 7, 1s, true, 1000);
@@ -69,7 +69,7 @@ TEST_F(TopClientsTest, AddsUpAllWorkersAndUsesTheDocumentedMemory) {
   EXPECT_EQ(read(one, 2s), std::nullopt);
 }
 
-TEST_F(TopClientsTest, CanBeReadByAnotherThreadWhileAWorkerWrites) {
+TEST_F(TopClientsTest, AnotherThreadCanReadTheListWhileAWorkerWrites) {
   TopClients top(8);
   std::thread worker([&] {
     for (std::uint32_t i = 0; i < 50'000; ++i) count(top, i % 50, base::Duration(i * 5000));

@@ -39,7 +39,7 @@ TEST(JoinTrace, RequestWithAParentContinuesItsTrace) {
   EXPECT_EQ(line_of(context), "traceparent: 00-" + kTraceId + "-1111111122222222-01\r\n");
 }
 
-TEST(JoinTrace, FlagOfTheParentDecidesIfWeirFollowsParents) {
+TEST(JoinTrace, SampledFlagOfTheParentDecidesIfWeirIsSetToFollowParents) {
   for (const auto& [flags, sampled] : {std::pair{"00", false}, {"01", true}, {"02", false}, {"ff", true}}) {
     const auto parent = "00-" + kTraceId + "-" + kParentId + "-" + flags;
     EXPECT_EQ(join_trace(parent, {.per_million = 0}, kChance).sampled, sampled) << flags;
@@ -58,7 +58,7 @@ TEST(JoinTrace, InvalidParentBeginsATrace) {
   }
 }
 
-TEST(JoinTrace, ConfiguredShareOfRequestsWithoutAParentIsSampled) {
+TEST(JoinTrace, ConfiguredPercentageOfRequestsWithoutAParentIsSampled) {
   constexpr std::uint32_t kLargest = 0xffff'ffff;
   EXPECT_FALSE(samples(0, 0));
   EXPECT_TRUE(samples(1, 0));
@@ -69,7 +69,7 @@ TEST(JoinTrace, ConfiguredShareOfRequestsWithoutAParentIsSampled) {
   EXPECT_FALSE(samples(kMillion - 1, kLargest));
 }
 
-TEST(JoinTrace, TraceThatIsNotSampledSaysSoToTheServer) {
+TEST(JoinTrace, ServerIsToldThatATraceIsNotSampled) {
   EXPECT_THAT(line_of(join_trace({}, {.per_million = 0}, kChance)), EndsWith("-00\r\n"));
 }
 

@@ -39,7 +39,7 @@ TEST(BodyContains, FindsWordsOfOneOctetAndWordsAtTheEndOfTheBody) {
 }
 
 // Compares the result with a separate search for each word.
-TEST(BodyContains, AgreesWithASeparateSearchForEachWord) {
+TEST(BodyContains, FindsTheSameWordsAsASeparateSearchForEachWord) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -66,7 +66,7 @@ TEST_F(BodyValuesTest, NullMemberIsTreatedAsMissing) {
     EXPECT_EQ(json("/a", body), "") << body;
 }
 
-TEST_F(BodyValuesTest, ObjectsAndArraysAreFaults) {
+TEST_F(BodyValuesTest, ValueThatIsAnObjectOrArrayIsAFault) {
   EXPECT_EQ(fault_of_json("/a", R"({"a":{}})"), BodyFault::Structured);
   EXPECT_EQ(fault_of_json("/a", R"({"a":[1]})"), BodyFault::Structured);
   EXPECT_EQ(fault_of_json("/a/b", R"({"a":{"b":[]}})"), BodyFault::Structured);
@@ -99,7 +99,7 @@ TEST_F(BodyValuesTest, StringsThatLookLikeNumbersAreUnchanged) {
     EXPECT_EQ(json("/n", R"({"n":")" + std::string(text) + "\"}"), text);
 }
 
-TEST_F(BodyValuesTest, TooLongNumbersAreFaults) {
+TEST_F(BodyValuesTest, NumberThatIsTooLongIsAFault) {
   EXPECT_EQ(fault_of_json("/n", R"({"n":0.)" + std::string(kLongestBodyValue, '0') + "5e4097}"),
             BodyFault::LongNumber);
 }
@@ -128,7 +128,7 @@ TEST_F(BodyValuesTest, LongMemberNameDoesNotMatchItsTruncatedForm) {
   EXPECT_EQ(json("/" + longer.substr(1), "{\"" + longer + "\":1}"), "");
 }
 
-TEST_F(BodyValuesTest, PointersSelectValuesInNestedObjectsAndArrays) {
+TEST_F(BodyValuesTest, JsonPointersFindValuesInNestedObjectsAndArrays) {
   EXPECT_EQ(json("/items/1/id", R"({"items":[{"id":"a"},{"id":"b"}]})"), "b");
   EXPECT_EQ(json("/items/2/id", R"({"items":[{"id":"a"},{"id":"b"}]})"), "");
   EXPECT_EQ(json("/a~1b/c~0d", R"({"a/b":{"c~d":1}})"), "1");
@@ -136,7 +136,7 @@ TEST_F(BodyValuesTest, PointersSelectValuesInNestedObjectsAndArrays) {
   EXPECT_EQ(json("/a/", R"({"a":{"":"empty"}})"), "empty");
 }
 
-TEST_F(BodyValuesTest, OneReadFindsTheValuesOfAllPointers) {
+TEST_F(BodyValuesTest, BodyIsReadOnceForTheValuesOfAllPointers) {
   name({"/a", "/a/b", "/c/0", "/d"}, {"f"});
   read(R"({"c":["first",2],"a":{"b":"deep"},"e":5})");
   EXPECT_EQ(values_.json("/a"), "");
@@ -179,7 +179,7 @@ TEST_F(BodyValuesTest, JsonIsReadUnderAnyContentType) {
   }
 }
 
-TEST_F(BodyValuesTest, FormHasNoJsonValues) {
+TEST_F(BodyValuesTest, FormBodyHasNoJsonValues) {
   name({"/a"});
   for (const auto type : {kForm, std::string_view("multipart/form-data; boundary=x")}) {
     read("a=1", type);
@@ -235,7 +235,7 @@ TEST_F(BodyValuesTest, ContentTypeThatOnlySomeServersReadAsAFormIsAFault) {
   EXPECT_EQ(fault_of_field("a", "a=1", "application/x-www-form-urlencoded; x=urlencoded"), BodyFault::None);
 }
 
-TEST_F(BodyValuesTest, CharsetMustBeUtf8) {
+TEST_F(BodyValuesTest, CharsetInTheContentTypeMustBeUtf8) {
   for (const auto* parameter :
        {"charset=utf-16", "charset=ibm037", "x=y;Charset = \"utf-7\"", "charset", "charset*=utf-8''utf-16",
         "charset=utf-8; charset=utf-16", "charset=utf-8x"}) {
@@ -269,7 +269,7 @@ TEST_F(BodyValuesTest, RepeatedFormFieldIsAFault) {
   EXPECT_EQ(form("user", "user=a&USER=b"), "fault");
 }
 
-TEST_F(BodyValuesTest, FieldNamesThatSomeServersReadAsTheFieldAreFaults) {
+TEST_F(BodyValuesTest, FieldNameThatOnlySomeServersReadAsTheFieldIsAFault) {
   for (const auto* body : {"+user=ada", "%20user=ada", "%0Auser=ada", "user+=ada", "user%00x=ada",
                            "user[]=ada", "user[0]=ada", "[user]=ada", "user%5Bx%5D=ada", "user=r1&+user=ada",
                            "x=1;user=ada", "user=ada;1", "user=r1&x=1; user=ada"})
@@ -300,7 +300,7 @@ TEST_F(BodyValuesTest, FieldNamesAfterAQuestionMarkOrByteOrderMarkAreFaults) {
   EXPECT_EQ(form("user", "\xef\xbbuser=eve&user=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, Utf16EscapesInFormsAreFaults) {
+TEST_F(BodyValuesTest, Utf16EscapeInAFormIsAFault) {
   for (const auto* body : {"%u0075ser=ada", "user=r1&%u0075ser=ada", "user=%u0061da", "user=ad%u0061&x=1",
                            "user=r1&%%u0075ser=ada", "us%u0065r=ada&user=r1", "user=%u%u00C4"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
@@ -315,7 +315,7 @@ TEST_F(BodyValuesTest, FieldNamesMayContainBrackets) {
   EXPECT_EQ(form("[x]", "[x]=1"), "1");
 }
 
-TEST_F(BodyValuesTest, OneReadFindsTheValuesOfAllFields) {
+TEST_F(BodyValuesTest, FormIsReadOnceForTheValuesOfAllFields) {
   names_ = {};
   for (int i = 0; i < 100; ++i) names_.add_field("field" + std::to_string(i));
   read("field7=seven&field70=seventy&field=none&field100=none&field99=last", kForm);

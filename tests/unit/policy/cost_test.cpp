@@ -114,7 +114,7 @@ TEST(ParseCost, ConvertsDecimalAmountsOfMoneyToCentsExactly) {
   }
 }
 
-TEST(CostInHead, ReadsTheCostFromAHeader) {
+TEST(CostInHead, CostIsReadFromARequestHeader) {
   const CostSource source{Kind::Header, "X-Cost", 0};
   const auto of = [&](Lines lines) { return cost_in_head(source, head_with(lines), 3); };
   EXPECT_EQ(of({}), 3U);
@@ -126,7 +126,7 @@ TEST(CostInHead, ReadsTheCostFromAHeader) {
   EXPECT_EQ(of({{"X_Cost", "7"}}), 3U);
 }
 
-TEST(CostInHead, ReadsTheCostFromAQueryParameter) {
+TEST(CostInHead, CostIsReadFromAQueryParameter) {
   const CostSource source{Kind::Query, "n", 0};
   const auto of = [&](std::string_view query) { return cost_in_head(source, head_with({}, query), 3); };
   EXPECT_EQ(of(""), 3U);
@@ -139,7 +139,7 @@ TEST(CostInHead, ReadsTheCostFromAQueryParameter) {
   EXPECT_EQ(of("N=12"), 3U);
 }
 
-TEST(CostInBody, ReadsTheCostAtAJsonPointer) {
+TEST(CostInBody, CostIsReadAtAJsonPointer) {
   const auto of = [](const char* pointer, std::string_view body, std::uint32_t scale = 0) {
     return cost_in_body({Kind::Json, pointer, scale}, body, 3);
   };
@@ -162,7 +162,7 @@ TEST(CostInBody, ReadsTheCostAtAJsonPointer) {
     EXPECT_EQ(of("/n", body), kFaulty) << body;
 }
 
-TEST(CostInBody, AcceptsDeeplyNestedBodies) {
+TEST(CostInBody, BodyIsAcceptedUpToTheMaximumNestingDepth) {
   const CostSource source{Kind::Json, "/n", 0};
   const auto nested = [](std::size_t deep) {
     return R"({"n": 5, "x": )" + std::string(deep - 1, '[') + std::string(deep - 1, ']') + "}";
@@ -181,7 +181,7 @@ CostSource reserve(std::vector<CostTerm> terms, limit::Cost most) {
   return source;
 }
 
-TEST(ReservedCost, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
+TEST(ReservedCost, IsTheAmountInTheRequestUpToTheMaximum) {
   const auto source = reserve({{{"/max_completion_tokens", "/max_tokens"}}}, 1000);
   const auto of = [&](std::string_view body) { return cost_in_body(source, body, 200); };
   EXPECT_EQ(of(R"({"max_tokens": 500})"), 500U);
@@ -194,7 +194,7 @@ TEST(ReservedCost, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
   EXPECT_EQ(describe(price), "json /in + 4 x /out");
 }
 
-TEST(ReservedCost, IsTheDefaultIfTheRequestAsksForNoAmount) {
+TEST(ReservedCost, IsTheDefaultIfTheRequestNamesNoAmount) {
   const auto source = reserve({{{"/n"}}}, 1000);
   for (const auto* body : {"", "{}", R"({"n": null})", R"({"n": -1})", R"({"n": 0})", R"({"n": "many"})",
                            R"({"n": 1.5})", R"({"n": {}})", "[1]"})
@@ -225,7 +225,7 @@ TEST(CostInBody, RejectsDuplicateJsonMembers) {
   EXPECT_EQ(of("/n", R"({"x": {"n": 9}, "y": [{"n": 8}], "n": 5})"), 5U);
 }
 
-TEST(CostInHead, CountsUnitsOfTheContentLength) {
+TEST(CostInHead, EachStartedUnitOfTheContentLengthCostsOne) {
   http::RequestHead head;
   CostSource source{Kind::Length, {}};
   source.per = 10;
@@ -241,7 +241,7 @@ TEST(CostInHead, CountsUnitsOfTheContentLength) {
   EXPECT_EQ(describe(source), "Content-Length / 10");
 }
 
-TEST(CostInBody, ReadsAllDigitsOfANumber) {
+TEST(CostInBody, AllDigitsOfANumberCount) {
   const auto of = [](std::string_view body, std::uint32_t scale) {
     return cost_in_body({Kind::Json, "/n", scale}, body, 3);
   };

@@ -66,7 +66,7 @@ TEST_F(Decide, ReportsTheRuleWithTheSmallestRemainingShareWithoutRounding) {
   EXPECT_EQ(decision().rule, &almost);
 }
 
-TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
+TEST_F(Decide, RequestIsRefusedIfAnyRuleRefusesItAndTheLongestWaitIsReported) {
   add(local_, ten_, admitted(0, seconds(9)));
   add(local_, thousand_, refused(seconds(3)));
   add(remote_, third_, refused(seconds(2)));
@@ -83,7 +83,7 @@ TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
 }
 
 // The test's time is 22:13:20. A rule whose hours have ended rejects no request.
-TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheHoursOfTheRule) {
+TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheHoursInTheRulesMatch) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);
@@ -101,7 +101,7 @@ TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheHoursOfTheRule) {
   EXPECT_EQ(decision().outcome.retry_after, seconds(10));
 }
 
-TEST_F(Decide, LongestDelayAppliesAndTheRuleWithTheLeastRemainingIsReported) {
+TEST_F(Decide, RequestWaitsForTheLongestDelayAndTheRuleWithTheLeastRemainingIsReported) {
   add(local_, thousand_, admitted(900, seconds(1)));
   add(local_, ten_, admitted(1));
   add(remote_, third_, admitted(3, seconds(2)));
@@ -123,7 +123,7 @@ TEST_F(Decide, ShadowRuleNeverChangesTheDecision) {
   EXPECT_EQ(decision().rule, nullptr);
 }
 
-TEST_F(Decide, QueueWithoutFreePlacesReportsNothingRemaining) {
+TEST_F(Decide, QueueWithoutFreePlacesIsReportedBeforeALimitWithUnitsLeft) {
   Rule line{.name = "line", .limiter = limit::LeakyBucket::make({1, seconds(1)}, 0, base::kForever).value()};
   add(local_, ten_, admitted(1));
   add(local_, line, admitted(0));

@@ -22,7 +22,7 @@ class Collect : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Collect, ChargesEachMatchingRuleInItsStore) {
+TEST_F(Collect, EachMatchingRuleIsChargedInItsOwnStore) {
   rules_[2].store = Store::Redis;
   rules_[2].index = rules_[2].cells = 2;
   rules_[2].cost = 5;
@@ -41,9 +41,9 @@ TEST_F(Collect, ChargesEachMatchingRuleInItsStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// Checks names in a Redis Cluster (limit/slot_hash.hpp). ChargesEachMatchingRuleInItsStore checks names
+// Checks names in a Redis Cluster (limit/slot_hash.hpp). EachMatchingRuleIsChargedInItsOwnStore checks names
 // without a cluster.
-TEST_F(Collect, KeysOfOneClientHaveTheSameClusterSlot) {
+TEST_F(Collect, AllKeysOfOneClientHaveTheSameRedisClusterSlot) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
             rule_of("e", {}),       rule_of("f", {}),
@@ -112,7 +112,7 @@ TEST_F(Collect, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
   }
 }
 
-TEST_F(Collect, UsesTheCostThatTheRequestStates) {
+TEST_F(Collect, RequestIsChargedTheCostThatItStates) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Header, "X-Cost", 100};
   rules_[0].cost = 4;
@@ -160,14 +160,14 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
 }
 
 // weir writes the message into a JSON text without escaping, so no character in it may need an escape.
-TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
+TEST_F(Collect, ErrorShowsNamesWithoutUnprintableCharacters) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
 // An override of the rule reads a header. So weir rejects a request with different values of this header.
-TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
+TEST_F(Collect, RejectsARequestWithDifferentValuesOfAHeaderThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
@@ -211,7 +211,7 @@ TEST_F(Collect, ErrorSaysWhyAJsonBodyStatesNoCost) {
 }
 
 // weir writes the message into a JSON text without escaping, so no character in it may need an escape.
-TEST_F(Collect, ReplacesUnprintableCharactersOfTheNameOfACostInErrors) {
+TEST_F(Collect, ErrorShowsTheNameOfACostWithoutUnprintableCharacters) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/\"n\"", 0};
   request_.body.text = R"({"\"n\"": true})";
@@ -237,7 +237,7 @@ TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   EXPECT_TRUE(evaluation_.remote.empty());
 }
 
-TEST_F(Collect, ShadowRulesAreChargedOnlyIfAllEnforcedRulesFitInTheBill) {
+TEST_F(Collect, ShadowRuleIsLeftOutIfTheChargesOfEnforcedRulesFillTheBill) {
   for (const std::size_t shadow : {std::size_t{0}, limit::kMaxCharges}) {
     rules_.clear();
     for (std::size_t i = 0; i <= limit::kMaxCharges; ++i)
@@ -256,7 +256,7 @@ TEST_F(Collect, ShadowRulesAreChargedOnlyIfAllEnforcedRulesFitInTheBill) {
       << "without one of the enforced rules, the bill has room for the shadow rule";
 }
 
-TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {
+TEST_F(Collect, BillHasAtMostItsMaximumNumberOfCharges) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
@@ -266,7 +266,7 @@ TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheRemainingCharges) {
+TEST_F(Collect, ChargesThatRemainInABillKeepTheirOrder) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
@@ -303,7 +303,7 @@ class FallBack : public Collect {
   Bill fallback_;
 };
 
-TEST_F(FallBack, ChargesTheLocalShareIfOnStoreFailureIsLocalAndNothingIfOpen) {
+TEST_F(FallBack, RuleChargesItsLocalShareIfOnStoreFailureIsLocalAndNothingIfOpen) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
@@ -314,13 +314,13 @@ TEST_F(FallBack, ChargesTheLocalShareIfOnStoreFailureIsLocalAndNothingIfOpen) {
   EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // fall_back() leaves `remote` unchanged
 }
 
-TEST_F(FallBack, UsesTheWholeLimitIfThereIsNoLocalShare) {
+TEST_F(FallBack, RuleWithoutALocalShareIsChargedByItsWholeLimit) {
   rules_[0].local_share.reset();
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_EQ(fallback_.charges()[0].limiter, rules_[0].limiter.get());
 }
 
-TEST_F(FallBack, RejectsWithoutChargingIfOnStoreFailureIsClosed) {
+TEST_F(FallBack, RequestIsRejectedWithoutAChargeIfOnStoreFailureIsClosed) {
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   EXPECT_EQ(fall_back(), &rules_[1]);
   EXPECT_TRUE(fallback_.empty());
@@ -336,7 +336,7 @@ TEST_F(FallBack, ShadowRuleStaysAShadowRule) {
 }
 
 // One Redis node was unreachable. The charges of the other nodes keep their outcomes.
-TEST_F(FallBack, AppliesOnlyToRulesWhoseRedisNodeIsUnreachable) {
+TEST_F(FallBack, OnlyRulesWhoseRedisNodeIsUnreachableFallBack) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   collect();

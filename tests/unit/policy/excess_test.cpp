@@ -48,7 +48,7 @@ TEST(Excess, RejectsTooManyQueryParametersIfARuleReadsThem) {
   EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "the rule reads no parameter";
 }
 
-TEST(Excess, AcceptsTooManyParametersIfTheRuleDoesNotApply) {
+TEST(Excess, ManyQueryParametersAreAcceptedIfTheRuleThatReadsThemDoesNotApply) {
   auto match = on_query("b", "1");
   match.methods = {"POST"};
   EXPECT_FALSE(object(rule_with(match), head_with({}, repeated("a&", 7800))));
@@ -111,7 +111,7 @@ TEST(Excess, RejectsTooManyLinesOfAHeaderThatAConditionReads) {
   EXPECT_THAT(describe(object(rule_with(match), head)), HasSubstr("repeats the header X-Tag too often"));
 }
 
-TEST(Excess, FindsTheClientBehindALimitedNumberOfTrustedProxies) {
+TEST(Excess, ClientAddressIsFoundBehindABoundedNumberOfTrustedProxies) {
   const std::vector trusted{cidr("10.0.0.0/8")};
   const auto asked = [&](std::size_t proxies, AddressField field, std::string_view proxy) {
     const bool forwarded = field == AddressField::Forwarded;

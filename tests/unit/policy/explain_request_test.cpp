@@ -67,7 +67,7 @@ TEST_F(ExplainRequestTest, InvalidRequestGetsTheSameErrorAsARealRequest) {
             400U);
 }
 
-TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
+TEST_F(ExplainRequestTest, RequestWithoutAHostGetsTheFirstHostThatHasAMatchingRoute) {
   std::vector<Route> routes(4);
   routes[0].match.methods = {"POST"};
   routes[1].match.hosts = {*HostMatch::parse("*.example.com")};
@@ -92,7 +92,7 @@ TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
   EXPECT_EQ(host("/api"), std::nullopt);  // the description says that the request has no host
 }
 
-TEST_F(ExplainRequestTest, UsesOnlyThePartOfTheBodyThatRulesRead) {
+TEST_F(ExplainRequestTest, BodyIsCutToThePartThatRulesRead) {
   Rule rule = rule_of("words", {"ip"});
   rule.match.body_words = {"drop"};
   rule.match.max_body = rule.max_body = 4;

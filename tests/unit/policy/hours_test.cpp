@@ -22,7 +22,7 @@ base::TimePoint at(int month, int day, std::chrono::microseconds time) {
   return std::chrono::sys_days(std::chrono::year(2026) / month / day) + time;
 }
 
-TEST(Hours, IncludeTheirStartButNotTheirEnd) {
+TEST(Hours, IncludeTheirFirstMinuteButNotTheirEnd) {
   const auto night = hours_of("01:00-06:00");
   EXPECT_FALSE(night.hold(at(1, 2, 1h - 1us)));
   EXPECT_TRUE(night.hold(at(1, 2, 1h)));
@@ -53,7 +53,7 @@ TEST(Hours, CanCoverWholeDaysAndEndAtMidnight) {
   }
 }
 
-TEST(Hours, FollowTheClockOfTheTimeZone) {
+TEST(Hours, AreReadByTheClockOfTheConfiguredTimeZone) {
   const auto evening = hours_of("18:00-19:00", {}, "Europe/Zurich");
   EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // in winter, Zurich is one hour ahead of UTC
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer, Zurich is two hours ahead of UTC
@@ -69,7 +69,7 @@ TEST(Hours, FollowTheClockOfTheTimeZone) {
 }
 
 // Property: each minute of the week is either in the hours "a-b" or in "b-a", never in both.
-TEST(Hours, HoursAndTheirComplementCoverEveryMinuteOfTheWeek) {
+TEST(Hours, EachMinuteIsEitherInTheHoursOrInTheHoursBetweenThem) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};
   for (const auto& [a, b] : pairs)
@@ -103,7 +103,7 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
 }
 
 // Compares the end with a search that checks every minute.
-TEST(Hours, EndAtTheFirstMinuteOutsideTheHours) {
+TEST(Hours, EndIsTheFirstMinuteOutsideTheHours) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

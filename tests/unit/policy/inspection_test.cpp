@@ -57,7 +57,7 @@ class Inspection : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Inspection, MatchIsUndecidedIfItDependsOnTheBody) {
+TEST_F(Inspection, MatchOfARuleIsUndecidedWhileItDependsOnTheBody) {
   request_.path = "/messages";
   EXPECT_EQ(path("/messages").known(request_), Known::Yes);
   EXPECT_EQ(words({"free"}).known(request_), Known::Open);
@@ -71,7 +71,7 @@ TEST_F(Inspection, MatchIsUndecidedIfItDependsOnTheBody) {
 }
 
 // Property: if the head alone decides whether the conditions hold, the result is the same for every body.
-TEST_F(Inspection, MatchDecidedByTheHeadIsTheSameForEveryBody) {
+TEST_F(Inspection, MatchThatTheHeadDecidesIsTheSameForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
                          both(path("/messages"), words({"free"})), both(path("/other"), words({"free"}))};
@@ -95,7 +95,7 @@ TEST_F(Inspection, RulesWithoutBodyWordsNeedNoBody) {
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, ReadsTheLargestNumberOfBytesThatAnApplicableRuleNeeds) {
+TEST_F(Inspection, BodyIsReadUpToTheLargestBoundOfTheRulesThatMayApply) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip"})};
   rules_[0].match = words({"free"}, 10);
   rules_[0].max_body = 10;
@@ -116,7 +116,7 @@ TEST_F(Inspection, RuleThatSkipsRequestsWithoutItsKeyNeedsNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 100U);
 }
 
-TEST_F(Inspection, OverrideNeedsTheBodyUnlessAnEarlierOverrideMatches) {
+TEST_F(Inspection, BodyConditionOfAnOverrideIsReadUnlessAnEarlierOverrideMatches) {
   rules_[0].max_body = 100;
   rules_[0].overrides.push_back({.tier = {}, .match = path("/a"), .limiter = bucket(1, 1)});
   rules_[0].overrides.push_back({.tier = {}, .match = words({"free"}), .limiter = bucket(2, 2)});
@@ -141,7 +141,7 @@ TEST_F(Inspection, BodyWordsDecideWhetherARuleApplies) {
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, ReadsACostFromTheBody) {
+TEST_F(Inspection, CostIsReadFromTheBody) {
   cost_in_json();
   rules_[0].cost = 4;
   body(R"({"n": 12})");
@@ -159,7 +159,7 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
 
 // If weir accepted unreadable bodies, a long or encoded body would evade a rule, even a rule with negated
 // conditions.
-TEST_F(Inspection, RejectsUnreadableBodies) {
+TEST_F(Inspection, RuleWithBodyWordsRejectsBodiesThatItCannotRead) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
     body(std::string_view("free").substr(0, 2), State::TooLong);
@@ -179,7 +179,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
   }
 }
 
-TEST_F(Inspection, RulesThatNeedNoBodyAcceptUnreadableBodies) {
+TEST_F(Inspection, RuleThatNeedsNoBodyAcceptsBodiesThatWeirCannotRead) {
   only(both(path("/messages"), words({"free"})));
   body({}, State::TooLong);
   EXPECT_FALSE(collect());

@@ -44,7 +44,7 @@ TEST(PathMatch, RejectsPatternsThatNeverMatch) {
 }
 
 // Patterns and requests may each encode the octets of a path in any way.
-TEST(PathMatch, AcceptsPatternsInEverySpellingOfAPath) {
+TEST(PathMatch, PathPatternMayBeWrittenInAnySpellingOfThePath) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
                                                        {"/%6Cogin", "/login"},
@@ -93,7 +93,7 @@ TEST_F(MatchTest, MethodsAreCaseSensitive) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, ComparesHostPathTierAndAddress) {
+TEST_F(MatchTest, RuleAppliesOnlyIfHostPathTierAndAddressMatch) {
   match_.hosts = {*HostMatch::parse("example.com")};
   match_.path = *PathMatch::parse("/*");
   match_.ip = {cidr("198.51.100.0/24"), cidr("203.0.113.0/24")};
@@ -110,7 +110,7 @@ TEST_F(MatchTest, ComparesHostPathTierAndAddress) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, OneLineOfEachHeaderMustMatch) {
+TEST_F(MatchTest, EachHeaderConditionNeedsAMatchingLine) {
   match_.headers = {{"x-env", *TextMatch::parse("blue")}};
   EXPECT_TRUE(holds());
   match_.headers.push_back({"X-Other", TextMatch::present()});
@@ -148,7 +148,7 @@ TEST_F(MatchTest, PlusInAQueryMatchesBothASpaceAndAPlus) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, ReportsConditionsThatHoldForOnlySomeOfRepeatedValues) {
+TEST_F(MatchTest, ParameterWhoseRepeatedValuesMeetAConditionOnlyInPartIsReported) {
   const auto found = [&] {
     const auto ambiguity = match_.ambiguity(request_);
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
@@ -193,7 +193,7 @@ TEST_F(MatchTest, ChecksTheHoursOfTheRequest) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, NegationHoldsUnlessAllNegatedConditionsHold) {
+TEST_F(MatchTest, NegationFailsOnlyIfAllNegatedConditionsHold) {
   Match inner;
   inner.methods = {"GET"};
   inner.hosts = {*HostMatch::parse("other.example.com")};

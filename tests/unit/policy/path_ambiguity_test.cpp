@@ -53,7 +53,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsAPathIfNoConditionDistinguishesItsReadings) {
+TEST(PathAmbiguity, PathIsAcceptedIfAConditionHoldsForAllOrNoneOfItsInterpretations) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -97,7 +97,7 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
 
 // Most servers treat "%2F" as a part of a name, not as a slash. The rules of this test apply to the path in
 // this reading.
-TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesToAllReadings) {
+TEST(PathAmbiguity, EncodedSlashIsAcceptedIfTheRuleAppliesToAllInterpretations) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);
   EXPECT_EQ(outcome(rule_on(on_path("/%2561")), "/%2561"), Outcome::Met);
@@ -115,7 +115,7 @@ TEST(PathAmbiguity, RejectsAnAmbiguousPathIfItIsPartOfTheKey) {
   EXPECT_EQ(outcome(rule_on(on_path("/b"), {"path"}), "/signin;returnPath=%2Ftrack"), Outcome::NotMet);
 }
 
-TEST(PathAmbiguity, AcceptsAmbiguousPathsIfAnotherConditionExcludesTheRule) {
+TEST(PathAmbiguity, AmbiguousPathIsAcceptedIfAnotherConditionExcludesTheRule) {
   auto match = on_path("/signin");
   match.methods = {"POST"};
   EXPECT_EQ(outcome(rule_on(match), "/signin;returnPath=%2Ftrack"), Outcome::NotMet);
@@ -126,14 +126,14 @@ TEST(PathAmbiguity, AcceptsAmbiguousPathsIfAnotherConditionExcludesTheRule) {
       << "a shadow rule refuses no request";
 }
 
-TEST(PathAmbiguity, RejectsAPathIfAnOverrideAppliesToOnlySomeOfItsReadings) {
+TEST(PathAmbiguity, RejectsAPathIfAnOverrideAppliesToOnlySomeOfItsInterpretations) {
   auto rule = rule_on({});
   rule.overrides.push_back({.tier = {}, .match = on_path("/signin"), .limiter = bucket(1, 1)});
   EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::Refused);
   EXPECT_EQ(outcome(rule, "/other;returnPath=%2Ftrack"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsPathsWithTooManyReadingsIfAConditionUsesThePath) {
+TEST(PathAmbiguity, PathWithTooManyInterpretationsIsRejectedIfAConditionUsesThePath) {
   std::string target = "/x";
   while (target.size() < 8000) target += "/a%2F%255C..;%2F%3B";
   EXPECT_EQ(outcome(rule_on(on_path("/admin")), target), Outcome::Refused);
@@ -186,7 +186,7 @@ TEST_F(RouteChoice, RouteCanBeConfiguredToAcceptAmbiguousPaths) {
   EXPECT_EQ(described_.request().interpretations, nullptr) << "rules use the normal form";
 }
 
-TEST_F(RouteChoice, RejectsAmbiguousPathsIfOnlySomeReadingsHaveARoute) {
+TEST_F(RouteChoice, RejectsAmbiguousPathsIfOnlySomeInterpretationsHaveARoute) {
   routes_.pop_back();
   EXPECT_EQ(choose("/x/..%2fadmin/a"), "none differs");
   EXPECT_EQ(choose("/signin;returnPath=%2Ftrack"), "none");

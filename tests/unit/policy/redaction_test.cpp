@@ -28,7 +28,7 @@ TEST(Redaction, HidesValuesInEverySpellingOfTheName) {
   EXPECT_EQ(logged("/x?%61pi_key=SECRET&z"), "/x?%61pi_key=***&z");
 }
 
-TEST(Redaction, LeavesAllOtherValuesUnchanged) {
+TEST(Redaction, ValuesThatAreNotSecretAreLoggedUnchanged) {
   for (const auto* target :
        {"/", "*", "/x?", "/x?&&", "/x?api_key", "/x?API_KEY=a", "/x?x=1", "/api_key=1", "/x?q=api_key"})
     EXPECT_EQ(logged(target), target);
@@ -51,7 +51,7 @@ TEST(Redaction, HidesNothingIfNothingReadsTheQuery) {
   EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");
 }
 
-TEST(Redaction, ReportsWhetherALoggedQueryHidesTheValueOfAParameter) {
+TEST(Redaction, TellsWhetherALoggedQueryHidesTheValueOfAParameter) {
   EXPECT_TRUE(hides_value("a=1&%61pi_key=***", "api_key"));
   EXPECT_FALSE(hides_value("a=***&api_key=1&b=api_key", "api_key"));
   EXPECT_FALSE(hides_value("api_key", "api_key"));

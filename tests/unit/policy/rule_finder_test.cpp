@@ -97,7 +97,7 @@ TEST(RuleFinder, DefaultConstructedFinderReturnsAllRules) {
 
 // Some servers read "/a%2Fb" as "/a/b", and the rule "/a/*" applies only to the second form. The finder must
 // return this rule for both forms.
-TEST(RuleFinder, FindsRulesThatMatchAnotherInterpretationOfThePath) {
+TEST(RuleFinder, FindsRulesThatMatchOnlyAnotherInterpretationOfThePath) {
   const auto rules = with_many_others({rule_for("below", "", "/a/*"), rule_for("beside", "", "/c/*")});
   ExplainRequest explain_request;
   explain_request.host = "h";
@@ -160,7 +160,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(RulesOfOneRequest, ReturnsTheRuleThatExceedsTheMaximumNumberOfChargesOfARequest) {
+TEST(RulesOfOneRequest, FindsTheFirstRuleBeyondTheMaximumNumberOfChargesOfARequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);
@@ -169,7 +169,7 @@ TEST(RulesOfOneRequest, ReturnsTheRuleThatExceedsTheMaximumNumberOfChargesOfAReq
   EXPECT_EQ(first_beyond(rules, 3), &rules[2]) << "an elastic rule makes two charges";
 }
 
-TEST(RulesOfOneRequest, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
+TEST(RulesOfOneRequest, OnlyRulesThatCertainlyApplyToTheSameRequestAreCounted) {
   std::vector<Rule> rules = {rule_for("a", "", "/a/*"), rule_for("b", "", "/b/*"),
                              rule_for("c", "", "", {"GET"}), rule_for("d", "", "", {"PUT"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "no rule covers another";
@@ -185,14 +185,14 @@ TEST(RulesOfOneRequest, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may come from elsewhere, and have no body";
 }
 
-TEST(RulesOfOneRequest, CountsRulesThatUseTheAddressInPlaceOfAMissingKey) {
+TEST(RulesOfOneRequest, RuleThatUsesTheAddressInPlaceOfAMissingKeyIsCounted) {
   std::vector<Rule> rules = {rule_of("a", {"user"}), rule_of("b", {"ip", "header:x-tenant"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "the rules skip requests without the key";
   for (auto& rule : rules) rule.on_missing = OnMissing::Ip;
   EXPECT_EQ(first_beyond(rules, 1), &rules[1]);
 }
 
-TEST(RulesOfOneRequest, CountsRulesWhoseKeyNearlyEveryRequestHasOnlyIfRequested) {
+TEST(RulesOfOneRequest, RuleWhoseKeyNearlyEveryRequestHasIsCountedOnlyIfTheCallerAsksForIt) {
   for (const char* part : {"host", "route", "upstream"}) {
     const std::vector<Rule> rules = {rule_of("a", {part}), rule_of("b", {"ip"})};
     EXPECT_EQ(first_beyond(rules, 1), nullptr) << part;

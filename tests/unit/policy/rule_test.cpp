@@ -9,7 +9,7 @@
 namespace weir::policy {
 namespace {
 
-TEST(KeyPart, ParsesEveryAttribute) {
+TEST(KeyPart, EveryAttributeIsParsed) {
   for (const char* text :
        {"ip", "api_key", "user", "org", "tier", "service", "device", "route", "host", "method", "path",
         "country", "cert:subject", "claim:https://example.com/plan", "header:x-tenant", "query:Tenant",
@@ -53,7 +53,7 @@ TEST(KeyPart, ErrorSaysWhatIsWrongWithAKeyPart) {
   }
 }
 
-TEST(KeyPart, ReportsWhetherAKeyDistinguishesClients) {
+TEST(KeyPart, TellsWhetherAKeyDistinguishesClients) {
   const auto pattern = [](std::initializer_list<const char*> parts) {
     KeyPattern made;
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
@@ -99,7 +99,7 @@ TEST(AppliedLimiter, OverrideTakesPrecedenceOverTierAndTierOverRule) {
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
-TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheNormalLimit) {
+TEST(AppliedLimiter, SoftLimitIsEnforcedAndTheNormalLimitIsReported) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.soft = bucket(10, 11);
@@ -113,7 +113,7 @@ TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheNormalLimit) {
   EXPECT_EQ(local_limiter(rule, applied).told, rule.local_share->get());
 }
 
-TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
+TEST(AppliedLimiter, ElasticLimitAppliesAtLowLoad) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -161,7 +161,7 @@ Rule adapting_rule() {
   return rule;
 }
 
-TEST(AppliedLimiter, IsScaledByTheFactorOfARuleThatAdapts) {
+TEST(AppliedLimiter, LimitOfARuleThatAdaptsIsScaledByItsFactor) {
   const auto rule = adapting_rule();
   const auto head = head_with({});
   auto request = request_of(head);
@@ -197,7 +197,7 @@ TEST(AppliedLimiter, ExplanationShowsThePercentageOfAScaledLimit) {
   EXPECT_EQ(describe_choice(rule, limiter_of(rule, 0, false)), "");
 }
 
-TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
+TEST(AppliedLimiter, LocalShareOfAnElasticLimitIsEnforcedAndReported) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.elastic = Elastic{.limiter = bucket(20, 20), .local_share = bucket(10, 10), .while_load_below = 0.7};
@@ -215,7 +215,7 @@ TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
 
 // Log lines contain this digest. weir replay compares it with the digest of the present rule. If both are
 // equal, the rule still reads the same parts of a request.
-TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
+TEST(DigestOfReads, ChangesWithEveryPartOfARequestThatTheRuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});

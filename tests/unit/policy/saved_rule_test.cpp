@@ -22,23 +22,23 @@ class SavedRuleTest : public testing::Test {
   Rule is_ = was_;
 };
 
-TEST_F(SavedRuleTest, RestoresKeysOfTheSameRule) {
+TEST_F(SavedRuleTest, KeysOfTheSameRuleAreRestored) {
   EXPECT_TRUE(reads());
 }
 
-TEST_F(SavedRuleTest, RestoresKeysAfterChangesThatDoNotAffectTheLimit) {
+TEST_F(SavedRuleTest, KeysAreRestoredAfterChangesThatDoNotAffectTheLimit) {
   is_.mode = Mode::Shadow;
   is_.cost = 3;
   is_.index = 7;
   EXPECT_TRUE(reads());
 }
 
-TEST_F(SavedRuleTest, DoesNotRestoreKeysOfAnotherLimit) {
+TEST_F(SavedRuleTest, KeysOfAnotherLimitAreNotRestored) {
   is_.limiter = bucket_of(6);
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, DoesNotRestoreKeysIfTheEnforcedLimiterChanged) {
+TEST_F(SavedRuleTest, KeysAreNotRestoredIfTheLimitThatIsEnforcedChanged) {
   was_.soft = bucket_of(6);
   is_.local_share = bucket_of(6);
   EXPECT_FALSE(reads());
@@ -47,7 +47,7 @@ TEST_F(SavedRuleTest, DoesNotRestoreKeysIfTheEnforcedLimiterChanged) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, RestoresKeysAfterTiersAreAddedOrRemoved) {
+TEST_F(SavedRuleTest, KeysAreRestoredAfterTiersWereAddedOrRemoved) {
   was_.tiers.push_back({.tier = "free", .limiter = bucket_of(1)});
   EXPECT_TRUE(reads());
   is_.tiers = {{.tier = "pro", .limiter = bucket_of(9)}, was_.tiers[0]};
@@ -62,7 +62,7 @@ Variant at(std::string_view path, std::uint64_t count) {
   return variant;
 }
 
-TEST_F(SavedRuleTest, IdentifiesOverridesByTheirConditions) {
+TEST_F(SavedRuleTest, OverrideIsRecognisedByItsConditions) {
   was_.overrides = {at("/a", 1), at("/b", 2)};
   is_.overrides = {at("/b", 2)};
   EXPECT_TRUE(reads());
@@ -72,7 +72,7 @@ TEST_F(SavedRuleTest, IdentifiesOverridesByTheirConditions) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
+TEST_F(SavedRuleTest, OverridesWithTheSameConditionsAreDistinguishedByTheirOrder) {
   was_.overrides = {at("/a", 1), at("/a", 2)};
   is_.overrides = {at("/a", 1), at("/b", 5), at("/a", 2)};
   EXPECT_TRUE(reads());
@@ -93,14 +93,14 @@ TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
   EXPECT_EQ(ledgers, (std::vector<limit::LimiterId>{0, 1, 2, 4, 5}));
 }
 
-TEST_F(SavedRuleTest, ElasticLimitIsSavedSeparately) {
+TEST_F(SavedRuleTest, KeysAreRestoredIfAnElasticLimitIsAddedButNotIfItChanges) {
   is_.elastic = Elastic{.limiter = bucket_of(50), .while_load_below = 0.5};
   EXPECT_TRUE(reads());
   was_.elastic = Elastic{.limiter = bucket_of(40), .while_load_below = 0.5};
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, SavesHowManyBitsASlidingLogUsesForACost) {
+TEST_F(SavedRuleTest, NumberOfBitsThatASlidingLogUsesForACostIsSaved) {
   const std::vector<Rule> rules = {
       was_,
       {.name = "log", .limiter = limit::SlidingLog::make({5, std::chrono::hours(1)}).value()},

@@ -59,7 +59,7 @@ ReportedCost in_header(Lines lines, std::uint32_t scale = 0) {
                                head.fields);
 }
 
-TEST(Settlement, ReadsTheAmountFromAResponseHeader) {
+TEST(Settlement, AmountIsReadFromAResponseHeader) {
   EXPECT_EQ(in_header({{"x-tokens", "250"}}), amount(250));
   EXPECT_EQ(in_header({{"X-Tokens", "0"}}), amount(0));
   EXPECT_EQ(in_header({{"X-Tokens", "000"}}), amount(0));
@@ -108,7 +108,7 @@ TEST(Settlement, ScalesDecimalsAndRoundsUp) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), kUnreadable);
 }
 
-TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
+TEST(Settlement, AmountIsReadAtAJsonPointerInTheBody) {
   const auto settlement = in_json({{{"/usage/total_tokens"}}});
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
@@ -127,7 +127,7 @@ TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
     EXPECT_EQ(in(body), kUnreadable) << body;
 }
 
-TEST(Settlement, ReadsTheFirstAlternativeThatIsPresent) {
+TEST(Settlement, AmountIsTheFirstAlternativeThatIsPresent) {
   const auto settlement = in_json({{{"/a", "/b/c", "/d"}}});
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"d":3,"b":{"c":2},"a":1})"), amount(1));
@@ -138,7 +138,7 @@ TEST(Settlement, ReadsTheFirstAlternativeThatIsPresent) {
   EXPECT_EQ(in(R"({"e":3})"), kNothing);
 }
 
-TEST(Settlement, AddsTheTermsThatArePresent) {
+TEST(Settlement, CostIsTheSumOfTheTermsThatArePresent) {
   const auto settlement = in_json({{{"/in"}}, {{"/out"}}, {{"/cached"}}});
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"in":3,"out":4,"cached":5})"), amount(12));
@@ -150,7 +150,7 @@ TEST(Settlement, AddsTheTermsThatArePresent) {
   EXPECT_EQ(in(R"({"in":2147483648,"out":1})"), amount(limit::kMaxCost));
 }
 
-TEST(Settlement, RoundsTheWeightedSumUpOnce) {
+TEST(Settlement, SumOfWeightedTermsIsRoundedUpOnlyOnce) {
   const auto settlement = in_json({{{"/in"}, 150'000}, {{"/out"}, 4 * CostTerm::kOne}, {{"/x"}, 1}});
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"in":20})"), amount(3)) << "0.15 x 20 is exactly 3";
@@ -169,7 +169,7 @@ TEST(Settlement, RejectsAStringThatIsNotANumber) {
     EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
-TEST(Settlement, CountsTheOctetsOfTheConfiguredBodies) {
+TEST(Settlement, OnlyOctetsOfTheConfiguredBodiesCount) {
   Settlement settlement{.kind = Settlement::Kind::Bytes, .per = 1000};
   EXPECT_EQ(cost_of_bytes(settlement, 5000, 0), 0U);
   EXPECT_EQ(cost_of_bytes(settlement, 5000, 2000), 2U);

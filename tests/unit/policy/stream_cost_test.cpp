@@ -97,7 +97,7 @@ TEST(StreamCost, CostIsUnreadableIfTheLastReportedValueIsInvalid) {
   EXPECT_EQ(told(kOpenAi, bad + twice + good), amount(7));
 }
 
-TEST(StreamCost, LongEventsAndKeysDoNotHideTheUsage) {
+TEST(StreamCost, UsageIsFoundInAnEventWithVeryLongTexts) {
   const std::string text(3 << 20, 'x');
   EXPECT_EQ(told(kOpenAi, "data: {\"" + text + "\":[\"" + text + "\"],\"usage\":{\"total_tokens\":7}}\n\n"),
             amount(7));
@@ -126,7 +126,7 @@ TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileStreams) {
   EXPECT_GE(most, 32U * 4096) << "the memory includes the numbers";
 }
 
-TEST(StreamCost, EmptyRecordsAreNotCounted) {
+TEST(StreamCost, EmptyLinesAreNotCountedAsRecords) {
   StreamCost cost(kOllama, StreamFormat::Lines);
   cost.read(std::string(1000, '\n') + kLines + std::string(1000, '\n'));
   EXPECT_EQ(cost.records(), 2U);

@@ -71,7 +71,7 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
 
 // Whether weir reports that a soft limit is exceeded must not depend on the order of the rules, nor on which
 // rule the rate limit headers report.
-TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
+TEST_F(Throttling, ExceededSoftLimitOfAnyRuleIsReported) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
   rules_.push_back(rule_of("wide", {"ip"}));
@@ -158,7 +158,7 @@ TEST_F(ElasticLimit, AdmissionsAtLowLoadUseUpTheLimitForHighLoad) {
   EXPECT_EQ(admitted, 5);
 }
 
-TEST_F(ElasticLimit, LimitThatIsNotEnforcedIsStillCharged) {
+TEST_F(ElasticLimit, LimitThatIsNotEnforcedAtThisLoadIsStillCharged) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);
@@ -169,7 +169,7 @@ TEST_F(ElasticLimit, LimitThatIsNotEnforcedIsStillCharged) {
   EXPECT_NE(evaluation_.local.charges()[0].key, evaluation_.local.charges()[1].key);
 }
 
-TEST_F(ElasticLimit, FallsBackToTheLocalSharesOfBothLimits) {
+TEST_F(ElasticLimit, LocalSharesOfBothLimitsAreChargedWithoutRedis) {
   rules_[0].store = Store::Redis;
   rules_[0].elastic->local_share = bucket(1, 3);
   request_.load = 0.1;

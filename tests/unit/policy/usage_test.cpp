@@ -35,7 +35,7 @@ class UsageLines : public ::testing::Test {
   std::vector<Rule> rules_;
 };
 
-TEST_F(UsageLines, ListTheRulesThatCountOnlyThisClientForAllItsRequestsTogether) {
+TEST_F(UsageLines, ListRulesThatCountAllRequestsOfOnlyThisClientTogether) {
   add("key", {"api_key"});
   add("api", {"api_key|ip"}).match.path = PathMatch::parse("/api/*").value();
   add("posts", {"ip", "host"}).match.methods = {"POST"};
@@ -79,7 +79,7 @@ TEST_F(UsageLines, OmitRulesWhoseConditionsExcludeTheClient) {
   EXPECT_THAT(told(), ElementsAre("free", "here", "not pro", "not the free path"));
 }
 
-TEST_F(UsageLines, CheckGeographicConditionsAndIgnoreConditionsOnTheBody) {
+TEST_F(UsageLines, OmitRulesForOtherPlacesButListRulesWithBodyConditions) {
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";
   request_.client.asn = "AS3303";
@@ -105,7 +105,7 @@ TEST_F(UsageLines, OmitRulesWhoseKeyIsAmbiguous) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsTheClientsRequests) {
+TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsChargesOfTheClientsRequests) {
   auto& rule = add("key", {"api_key"});
   rule.tiers.push_back({.tier = "free", .match = {}, .limiter = bucket(1, 3)});
   const auto lines = usage_lines(rules_, request_, kKeys);
@@ -120,7 +120,7 @@ TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsTheClientsRequests) {
   EXPECT_EQ(lines[0].charge.cost, 0U);
 }
 
-TEST_F(UsageLines, IgnoreOverridesThatDependOnTheUsageRequestItself) {
+TEST_F(UsageLines, IgnoreAnOverrideThatMatchesOnlyTheRequestForTheUsage) {
   auto& rule = add("key", {"api_key"});
   rule.overrides.push_back({.tier = {}, .match = {}, .limiter = bucket(1, 99)});
   rule.overrides[0].match.path = PathMatch::parse("/usage").value();
@@ -150,7 +150,7 @@ TEST_F(UsageLines, AreWrittenAsJson) {
       << "the store of the first rule did not answer";
 }
 
-TEST_F(UsageLines, AreAnEmptyJsonListIfNoLimitApplies) {
+TEST_F(UsageLines, AreWrittenAsAnEmptyJsonListIfNoLimitApplies) {
   std::string text;
   append_usage_json(text, {});
   EXPECT_EQ(text, "{\"limits\":[]}\n");

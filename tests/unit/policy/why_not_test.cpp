@@ -20,7 +20,7 @@ class WhyNot : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(WhyNot, ReturnsNoReasonIfAllConditionsHold) {
+TEST_F(WhyNot, NoReasonIsGivenIfAllConditionsHold) {
   Match match;
   EXPECT_EQ(why(match), "");
   match.methods = {"GET"};
@@ -28,7 +28,7 @@ TEST_F(WhyNot, ReturnsNoReasonIfAllConditionsHold) {
   EXPECT_EQ(why(match), "");
 }
 
-TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
+TEST_F(WhyNot, ReasonNamesTheFirstUnmetConditionAndItsValue) {
   const auto with = [&](auto change) {
     Match match;
     change(match);
@@ -68,7 +68,7 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
             "excluded by not (methods GET)");
 }
 
-TEST_F(WhyNot, TextContainsNoHeaderValues) {
+TEST_F(WhyNot, ReasonContainsNoHeaderValue) {
   head_ = head_with({{"X-Plan", "s3cret"}});
   Match match;
   match.headers = {{"x-plan", TextMatch::parse("iron").value()}};
@@ -76,7 +76,7 @@ TEST_F(WhyNot, TextContainsNoHeaderValues) {
 }
 
 // Property: why_not() returns a reason if the conditions do not hold, and no reason if they hold.
-TEST_F(WhyNot, ReturnsAReasonExactlyIfTheMatchFails) {
+TEST_F(WhyNot, ReasonIsGivenExactlyIfTheMatchFails) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -128,7 +128,7 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
 
 // An administrator may copy the shown values of a key into a command. The entered values must name the same
 // key: in the table, in Redis and in a cluster.
-TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
+TEST_F(KeyValues, ShownValuesNameTheSameKeyIfTheyAreEnteredAgain) {
   request_.client.user = "ada";
   request_.client.network = network_of(settings_, ip("2001:db8::1"));
   struct Case {
@@ -160,7 +160,7 @@ TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   }
 }
 
-TEST_F(KeyValues, NameOfAKeyInOneLimiterConvertsToItsNameInEachLimiterOfTheRule) {
+TEST_F(KeyValues, NameOfAKeyIsConvertedBetweenAllLimitersOfItsRule) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -176,7 +176,7 @@ TEST_F(KeyValues, NameOfAKeyInOneLimiterConvertsToItsNameInEachLimiterOfTheRule)
 
 // JSON cannot contain arbitrary octets, so weir converts the octets for display. The displayed text must
 // still name the same key.
-TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
+TEST_F(KeyValues, ShownOctetsThatAreNotTextNameTheSameKeyIfTheyAreEnteredAgain) {
   const Rule rule = rule_of("r", {"query:team"});
   const AppliedLimiter own{rule.limiter.get(), rule.limiter.get()};
   const std::pair<const char*, const char*> queries[] = {{"team=a%FFb", "query:team:a%FFb"},
@@ -192,7 +192,7 @@ TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
   }
 }
 
-TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
+TEST_F(KeyValues, ErrorAboutAKeyListsThePartsOfTheKey) {
   const Rule rule = rule_of("login", {"ip", "header:x-tenant"});
   const auto wrong = [&](const std::vector<std::string>& texts) {
     const auto values = read_key_values(rule, settings_, texts);
@@ -207,7 +207,7 @@ TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
-TEST(RuleApplications, ShowForEachRuleTheReasonWhyItDoesNotApply) {
+TEST(RuleApplications, ListsForEachRuleWhyItDoesNotApply) {
   auto head = head_with({});
   const auto request = request_of(head);
   std::vector<Rule> rules{rule_of("applies", {"ip"}), rule_of("path", {"ip"}), rule_of("user", {"user"}),

@@ -61,7 +61,7 @@ TEST_F(BodyKeys, EachValueOfAJsonMemberGetsItsOwnKey) {
   EXPECT_NE(key(), ada) << "another attribute is another key";
 }
 
-TEST_F(BodyKeys, OnMissingAppliesIfTheBodyLacksTheMember) {
+TEST_F(BodyKeys, OnMissingDecidesAboutABodyWithoutTheMember) {
   rule({"json:/email"});
   for (const auto* text : {"", "{}", R"({"email":null})", R"({"email":""})"}) {
     body(text);
@@ -278,7 +278,7 @@ TEST_F(BodyKeys, FormWithTooManyFieldsIsRefused) {
   EXPECT_EQ(describe(collect()), "the form in the request body has too many fields");
 }
 
-TEST_F(BodyKeys, BodyIsNeededOnlyIfTheHeadDoesNotDecideTheKey) {
+TEST_F(BodyKeys, BodyIsReadOnlyIfTheHeadDoesNotDecideTheKey) {
   rule({"json:/email"});
   EXPECT_TRUE(asks());
   rules_[0].match.path = PathMatch::parse("/login").value();
@@ -295,7 +295,7 @@ TEST_F(BodyKeys, BodyIsNeededOnlyIfTheHeadDoesNotDecideTheKey) {
 
 // The key is the query parameter or the account in the body. If weir read only the parameter, a client could
 // invent parameters, and the server would use the account in the body.
-TEST_F(BodyKeys, BodyIsNeededAfterAQueryParameterThatAClientMayInvent) {
+TEST_F(BodyKeys, BodyIsReadEvenIfAQueryParameterThatAClientMayInventHasTheKey) {
   head_.query = "user=r1";
   for (const auto* part :
        {"query:user|json:/email", "query:user|form:email", "query:user|api_key|json:/email"}) {
@@ -316,7 +316,7 @@ TEST_F(BodyKeys, BodyIsNeededAfterAQueryParameterThatAClientMayInvent) {
   EXPECT_FALSE(asks()) << "the API key decides";
 }
 
-TEST_F(BodyKeys, FormTextThatServersReadDifferentlyIsNamed) {
+TEST_F(BodyKeys, ErrorNamesTheFormFieldThatOnlySomeServersFindInTheBody) {
   rule({"form:email"});
   for (const auto* text : {"email=a%u0064a", "x%u0041=1&email=ada", "email[]=ada", "x=1;email=ada"}) {
     body(text, kFormType);
@@ -380,7 +380,7 @@ TEST_F(BodyKeys, BodyThatIsNotJsonIsRefusedIfAllOtherConditionsHold) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(BodyKeys, FormContentTypeDoesNotEvadeAJsonCondition) {
+TEST_F(BodyKeys, JsonBodyMeetsItsConditionEvenIfItClaimsToBeAForm) {
   model("gpt-4");
   const auto* form = "application/x-www-form-urlencoded";
   body(R"({"model":"gpt-4"})", form);
@@ -397,7 +397,7 @@ TEST_F(BodyKeys, FormContentTypeDoesNotEvadeAJsonCondition) {
   EXPECT_EQ(charges(), 1U) << "some servers ignore the case of names";
 }
 
-TEST_F(BodyKeys, JsonConditionsWithinNegationsAndOverridesReadTheBody) {
+TEST_F(BodyKeys, JsonConditionsInNegationsAndOverridesReadTheBody) {
   Match inner;
   inner.json = {{"/model", TextMatch::parse("gpt-4").value()}};
   rules_[0].match.negated = std::make_shared<const Match>(inner);
@@ -417,7 +417,7 @@ TEST_F(BodyKeys, JsonConditionsWithinNegationsAndOverridesReadTheBody) {
   EXPECT_EQ(status_of(collect()), 400U);
 }
 
-TEST_F(BodyKeys, ClientTextOmitsBodyValues) {
+TEST_F(BodyKeys, ShownTextOfAClientOmitsValuesFromTheBody) {
   rule({"json:/email", "form:password"});
   std::array<char, 100> room{};
   EXPECT_EQ(write_client(room, rules_[0].key, request_), "json:/email form:password");
@@ -448,7 +448,7 @@ TEST_F(PathSegments, AreCountedFromOne) {
   EXPECT_EQ(value("/a%2Fb/c", "path:1"), "a%2Fb");
 }
 
-TEST_F(PathSegments, KeyDependsOnlyOnTheNamedSegment) {
+TEST_F(PathSegments, PathsWithTheSameNamedSegmentHaveTheSameKey) {
   const auto rule = rule_of("r", {"path:2"});
   const auto name = [&](std::string_view path) {
     request_.path = path;
@@ -459,7 +459,7 @@ TEST_F(PathSegments, KeyDependsOnlyOnTheNamedSegment) {
   EXPECT_FALSE(name("/a"));
 }
 
-TEST_F(PathSegments, AreRefusedIfServersMayReadAnotherSegment) {
+TEST_F(PathSegments, RequestIsRefusedIfServersMayReadAnotherSegmentAsTheKey) {
   http::PathInterpretations other{.others = {"/a/x"}, .equal = true};
   request_.path = "/a/b";
   request_.interpretations = &other;

@@ -69,7 +69,7 @@ TEST(NeedsClaims, IsFalseForRulesThatCannotApply) {
   EXPECT_TRUE(needs_claims(rule, asked.request));
 }
 
-TEST(NeedsClaims, IsTrueIfTheQueueDistinguishesClientsByAClaim) {
+TEST(NeedsClaims, IsTrueIfAQueueNamesItsClientsByAClaim) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   auto rule = rule_of("r", {"ip"});
   rule.limiter = limit::LeakyBucket::make({10, base::Duration(1'000'000)}, 5, base::kForever).value();
@@ -130,7 +130,7 @@ TEST(NeedsClaims, IsTrueIfTheTokenDecidesTheTier) {
   EXPECT_TRUE(matching.match.holds(asked.request));
 }
 
-TEST(ClaimConditions, HoldForTextsNumbersAndElementsOfLists) {
+TEST(ClaimConditions, MatchTextsNumbersAndElementsOfLists) {
   Asked asked(
       signed_token(R"({"sub":"ann","admin":true,"level":5,"groups":["ops",7,["x"]],"scope":"read write",)"
                    R"("title":"read write","none":null,"deep":{"a":"b"}})",
@@ -179,7 +179,7 @@ TEST(ClaimConditions, RejectedTokenMeetsNoCondition) {
   EXPECT_FALSE(rule.match.holds(without.request));
 }
 
-TEST(NeedsClaims, IsFalseWithoutATokenAndAfterVerification) {
+TEST(NeedsClaims, IsFalseIfThereIsNoTokenOrTheTokenWasVerifiedBefore) {
   const auto rule = rule_of("r", {"user"});
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
@@ -191,7 +191,7 @@ TEST(NeedsClaims, IsFalseWithoutATokenAndAfterVerification) {
   EXPECT_FALSE(needs_claims(rule, without.request));
 }
 
-TEST(CollectUnverified, OmitsRulesThatNeedClaims) {
+TEST(CollectUnverified, RulesThatNeedClaimsAreLeftOut) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   const std::vector<Rule> rules = {insisting_on({"claim:sub"}), rule_of("by-ip", {"ip"})};
   Evaluation evaluation;
@@ -203,7 +203,7 @@ TEST(CollectUnverified, OmitsRulesThatNeedClaims) {
   EXPECT_EQ(evaluation.local.charges().size(), 2U);
 }
 
-TEST(RejectionReason, SaysWhyTheTokenIsRejected) {
+TEST(RejectionReason, ReasonSaysWhyTheTokenIsRejected) {
   Asked expired(signed_token(R"({"sub":"ann","exp":-1})", kSecret));
   (void)verify_token(expired.request.client, expired.credentials);
   const auto rule = insisting_on({"user"});
@@ -213,7 +213,7 @@ TEST(RejectionReason, SaysWhyTheTokenIsRejected) {
   EXPECT_EQ(describe(objection), "the bearer token is invalid: the token has expired");
 }
 
-TEST(RejectionReason, DistinguishesAMissingTokenFromAMissingClaim) {
+TEST(RejectionReason, MissingTokenAndMissingClaimHaveDifferentReasons) {
   Asked without("");
   EXPECT_EQ(without.collect(insisting_on({"claim:sub"})).token, TokenFault::Missing);
   Asked other(signed_token(R"({"sub":"ann"})", kSecret));

@@ -84,7 +84,7 @@ TEST(FetchedKeys, TokenFaultIsUnavailableForAnUnknownKidUntilTheNextFetch) {
       << "the issuer has withdrawn the key";
 }
 
-TEST(FetchedKeys, TokenThatIsInvalidForAnotherReasonNeedsNoFetch) {
+TEST(FetchedKeys, TokenThatIsInvalidForAnotherReasonCausesNoFetch) {
   const auto signer = make_signer("ES256");
   const auto verifier = fetching("login", kUrl, "ES256");
   fetch(keys_of(verifier), set_with(signer, "a"));
@@ -103,14 +103,14 @@ TEST(FetchedKeys, TokenThatIsInvalidForAnotherReasonNeedsNoFetch) {
   }
 }
 
-TEST(FetchedKeys, RejectsKeysOfTheSetForAnAlgorithmThatIsNotConfigured) {
+TEST(FetchedKeys, FetchedKeyOfAnAlgorithmThatIsNotConfiguredIsNotUsed) {
   const auto signer = make_signer("EdDSA");
   const auto verifier = fetching("login", kUrl, "ES256");
   fetch(keys_of(verifier), set_with(signer, "a"));
   EXPECT_EQ(fault_with(verifier, signer.token(kClaims, kid_of("a"))), TokenFault::Algorithm);
 }
 
-TEST(FetchedKeys, KeepsTheKeysWhenAFetchFails) {
+TEST(FetchedKeys, FailedFetchKeepsTheKeys) {
   const auto signer = make_signer("ES256");
   const auto verifier = fetching("login");
   auto& keys = keys_of(verifier);
@@ -128,7 +128,7 @@ TEST(FetchedKeys, KeepsTheKeysWhenAFetchFails) {
   EXPECT_EQ(fault_with(verifier, signer.token(kClaims, kid_of("a"))), std::nullopt);
 }
 
-TEST(FetchedKeys, FetchSatisfiesOnlyRequestsMadeBeforeItBegan) {
+TEST(FetchedKeys, FetchAnswersOnlyWaitersThatAskedBeforeItBegan) {
   FetchedKeys keys;
   const auto set = set_with(make_signer("ES256"), "a");
   int rings = 0;
@@ -148,7 +148,7 @@ TEST(FetchedKeys, FetchSatisfiesOnlyRequestsMadeBeforeItBegan) {
   EXPECT_TRUE(keys.has_fetched(late));
 }
 
-TEST(FetchedKeys, BoundsTheNumberOfWaitingRequests) {
+TEST(FetchedKeys, NumberOfRequestsThatWaitForAFetchIsBounded) {
   FetchedKeys keys;
   EXPECT_TRUE(keys.enter(2));
   EXPECT_TRUE(keys.enter(2));
@@ -158,7 +158,7 @@ TEST(FetchedKeys, BoundsTheNumberOfWaitingRequests) {
   EXPECT_TRUE(keys.enter(2));
 }
 
-TEST(FetchedKeys, IssuersAndReloadsShareTheKeysOfOneUrl) {
+TEST(FetchedKeys, AllIssuersWithOneUrlShareItsKeysAlsoAfterAReload) {
   auto verifier = fetching("login");
   verifier.add(fetching("partner"));
   verifier.add(fetching("third", "https://third.example.net/keys"));

@@ -47,7 +47,7 @@ TEST_F(GeoDatabasesTest, LooksUpAddressesOfBothFamilies) {
   for (const auto& [address, expected] : cases) EXPECT_EQ(country(*countries, address), expected) << address;
 }
 
-TEST_F(GeoDatabasesTest, LooksUpTheAddressOfTheClientInsteadOfTheProxy) {
+TEST_F(GeoDatabasesTest, AddressOfTheClientIsLookedUpAndNotThatOfTheProxy) {
   CountryFile file;
   file.add("10.0.0.0", 8, "US");
   file.add("203.0.113.0", 24, "CH");
@@ -60,7 +60,7 @@ TEST_F(GeoDatabasesTest, LooksUpTheAddressOfTheClientInsteadOfTheProxy) {
   EXPECT_EQ(identify(settings, ip("192.0.2.1"), head).country, "");
 }
 
-TEST_F(GeoDatabasesTest, CombinesTheGeographicPlaceAndTheNetworkFromSeveralDatabases) {
+TEST_F(GeoDatabasesTest, CityAndNetworkOfAnAddressMayComeFromDifferentDatabases) {
   CountryFile cities, systems;
   cities.add_city("203.0.113.0", 24, "CH", "GE", "Geneva");
   cities.add_city("2001:db8::", 32, "FR", "IDF", "Paris");
@@ -83,7 +83,7 @@ TEST_F(GeoDatabasesTest, CombinesTheGeographicPlaceAndTheNetworkFromSeveralDatab
   EXPECT_EQ(places("192.0.2.1"), "///");
 }
 
-TEST_F(GeoDatabasesTest, UsesTheFirstDatabaseThatHasTheGeographicPlace) {
+TEST_F(GeoDatabasesTest, EachPartOfAPlaceComesFromTheFirstDatabaseThatHasIt) {
   CountryFile first, second;
   first.add("203.0.113.0", 24, "CH");
   second.add_city("203.0.113.0", 24, "LI", "11", "Vaduz");
@@ -96,7 +96,7 @@ TEST_F(GeoDatabasesTest, UsesTheFirstDatabaseThatHasTheGeographicPlace) {
   EXPECT_EQ(place.city, "Vaduz");
 }
 
-TEST_F(GeoDatabasesTest, CopyWorksAfterTheFileAndTheOriginalAreGone) {
+TEST_F(GeoDatabasesTest, CopyOfADatabaseWorksAfterTheFileAndTheOriginalAreGone) {
   CountryFile file;
   file.add("203.0.113.0", 24, "CH");
   GeoDatabases copy = [&] { return open(file.bytes()).value(); }();

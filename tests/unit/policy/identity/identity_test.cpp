@@ -31,7 +31,7 @@ std::string client_of(std::string_view peer, std::initializer_list<std::string_v
   return client.address.to_string();
 }
 
-TEST(ForwardedClient, IgnoresSpoofedElements) {
+TEST(ForwardedClient, AddressThatAClientForgesInAForwardedFieldIsIgnored) {
   struct Case {
     const char* peer;
     std::initializer_list<std::string_view> lines;
@@ -85,7 +85,7 @@ std::string told_by(std::initializer_list<std::string_view> lines) {
   return forwarded_client(settings, ip("10.0.0.1"), head.fields).to_string();
 }
 
-TEST(ForwardedClient, RejectsLeadingZerosAndConvertsIpv4CompatibleAddresses) {
+TEST(ForwardedClient, AddressWithLeadingZerosIsInvalidAndAnIpv4CompatibleAddressIsConverted) {
   ClientSettings settings;
   settings.trusted_proxies = {cidr("10.0.0.0/8")};
   const auto of = [&](std::string_view list) {
@@ -100,7 +100,7 @@ TEST(ForwardedClient, RejectsLeadingZerosAndConvertsIpv4CompatibleAddresses) {
   EXPECT_EQ(of("::1"), ip("::1"));
 }
 
-TEST(ForwardedClient, ReadsForwardedIfConfigured) {
+TEST(ForwardedClient, ForwardedFieldIsReadIfConfigured) {
   struct Case {
     std::initializer_list<std::string_view> lines;
     const char* client;
@@ -147,7 +147,7 @@ TEST(Identify, GroupsIpv6AddressesByPrefixAndKeepsIpv4Addresses) {
   EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2:3:4:5:6");
 }
 
-TEST(Identify, IdentifiesAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
+TEST(Identify, Ipv4HostBehindATranslatorOrTunnelIsIdentifiedByItsIpv4Address) {
   ClientSettings settings;
   for (const int prefix : {16, 32, 64, 128}) {
     settings.ipv6_prefix = prefix;
@@ -163,7 +163,7 @@ TEST(Identify, IdentifiesAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
   }
 }
 
-TEST(Identify, DoesNotGroupAddressesOfSharedAndLocalIpv6Blocks) {
+TEST(Identify, AddressesOfSharedAndLocalIpv6BlocksAreNotGrouped) {
   ClientSettings settings;
   const auto network = [&](std::string_view peer) { return network_of(settings, ip(peer)).to_string(); };
   for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
@@ -228,7 +228,7 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
 
 // Different API keys must not be treated as "no key". Otherwise the request would evade a limit that skips
 // requests without a key, and the upstream would still use one of the keys.
-TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
+TEST(Identify, RequestWithDifferentApiKeysIsRejectedAndWithEqualApiKeysAccepted) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
   EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
@@ -252,7 +252,7 @@ TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
   EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; key=B"}}), two);
 }
 
-TEST(Identify, ReportsTheFirstAmbiguousAttribute) {
+TEST(Identify, ErrorNamesTheFirstAttributeThatHasDifferentValues) {
   auto settings = behind_proxies();
   const auto of = [&](std::string_view peer, Lines lines, std::string_view query = {}) {
     return std::string(identify(settings, ip(peer), head_with(lines, query)).ambiguity);
@@ -294,7 +294,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_FALSE(with("").key_rejected);
 }
 
-TEST(ApiKeys, IdHasOneForm) {
+TEST(ApiKeys, OnlyOneSpellingOfAKeyIdIsValid) {
   EXPECT_TRUE(ApiKeys::is_id(ApiKeys::id_of(ApiKeys::digest("a"))));
   for (const auto* text :
        {"", "kf8s-92h1", "sha256:", "sha256:9f86d081884c7d6", "sha256:9f86d081884c7d650",
@@ -303,7 +303,7 @@ TEST(ApiKeys, IdHasOneForm) {
 }
 
 // FIPS 180-4 gives this digest of "abc".
-TEST(ApiKeys, DigestIsSha256) {
+TEST(ApiKeys, DigestOfAKeyIsItsSha256) {
   const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);
   EXPECT_EQ(digest[1], 0x78);
@@ -312,7 +312,7 @@ TEST(ApiKeys, DigestIsSha256) {
 }
 
 // weir decodes query values, because the upstream decodes them too.
-TEST(Identify, DecodesQueryValues) {
+TEST(Identify, IdentityInAQueryParameterIsDecoded) {
   ClientSettings settings;
   settings.api_key = {Source::Kind::Query, "api_key"};
   settings.device = {Source::Kind::Query, "dev"};
@@ -331,7 +331,7 @@ TEST(Identify, DecodesQueryValues) {
 
 // weir decodes this cookie like a cookie in a rule's key. Otherwise each encoding of a session would count as
 // another client.
-TEST(Identify, DecodesAndUnquotesCookies) {
+TEST(Identify, IdentityInACookieIsDecodedAndUnquoted) {
   ClientSettings settings;
   settings.user = {Source::Kind::Cookie, "session"};
   settings.trusted_proxies = {cidr("10.0.0.0/8")};

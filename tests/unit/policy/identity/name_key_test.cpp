@@ -25,7 +25,7 @@ class NameKey : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(NameKey, NameDependsOnTheNameOfTheRuleInsteadOfItsPosition) {
+TEST_F(NameKey, NameOfAKeyDependsOnTheNameOfTheRuleAndNotOnItsPosition) {
   Rule rule = rule_of("r", {"ip"});
   const auto before = name(rule);
   rule.index = 7;
@@ -36,7 +36,7 @@ TEST_F(NameKey, NameDependsOnTheNameOfTheRuleInsteadOfItsPosition) {
   EXPECT_NE(name(rule), before);
 }
 
-TEST_F(NameKey, NamesMappedAddressesAsIpv4AddressesAndIpv6AddressesByPrefix) {
+TEST_F(NameKey, MappedAddressIsNamedAsIpv4AndAnIpv6AddressByItsPrefix) {
   const ClientSettings settings;
   const auto of = [&](std::string_view peer) {
     request_.client = identify(settings, ip(peer), head_);
@@ -60,14 +60,14 @@ TEST_F(NameKey, EqualValuesOfDifferentAttributesGetDifferentNames) {
   EXPECT_EQ(names.size(), kinds.size());
 }
 
-TEST_F(NameKey, ApiKeyNeverEqualsAnAddress) {
+TEST_F(NameKey, ApiKeyWithTheTextOfAnAddressHasAnotherName) {
   request_.client.api_key = "203.0.113.7";
   EXPECT_NE(name({"api_key|ip"}), name({"ip"}));
   request_.client.api_key = {};
   EXPECT_EQ(name({"api_key|ip"}), name({"ip"}));
 }
 
-TEST_F(NameKey, NameDependsOnTheBoundariesBetweenParts) {
+TEST_F(NameKey, SameTextDividedIntoOtherKeyPartsHasAnotherName) {
   const auto of = [&](std::string_view user, std::string_view org) {
     request_.client.user = user;
     request_.client.org = org;
@@ -84,7 +84,7 @@ TEST_F(NameKey, RuleWithoutKeyPartsHasOneKeyForAllClients) {
   EXPECT_NE(name(rule_of("s", {})), one);
 }
 
-TEST_F(NameKey, DistinguishesHeadersParametersAndCookiesByName) {
+TEST_F(NameKey, EqualValuesOfDifferentHeadersParametersOrCookiesHaveDifferentNames) {
   head_ = head_with({{"X-A", "v"}, {"X-B", "v"}, {"Cookie", "a=v; b=v"}}, "a=v&b=v");
   std::set<limit::Key> names;
   for (const auto* part : {"header:X-A", "header:X-B", "query:a", "query:b", "cookie:a", "cookie:b"})
@@ -92,7 +92,7 @@ TEST_F(NameKey, DistinguishesHeadersParametersAndCookiesByName) {
   EXPECT_EQ(names.size(), 6U);
 }
 
-TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
+TEST_F(NameKey, ClaimOfAVerifiedTokenIsPartOfTheName) {
   Claims claims;
   claims.add("sub", "ann");
   claims.add("plan", "ann");
@@ -106,7 +106,7 @@ TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
 }
 
 // All encodings of a value must give the same name, because the upstream decodes all of them alike.
-TEST_F(NameKey, DecodesQueryValues) {
+TEST_F(NameKey, QueryValueIsDecodedBeforeItIsNamed) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
     return name({"query:user"});
@@ -119,7 +119,7 @@ TEST_F(NameKey, DecodesQueryValues) {
 }
 
 // Property: two requests have the same name only if each part of their keys has the same kind and value.
-TEST_F(NameKey, DifferentValuesNeverCollide) {
+TEST_F(NameKey, DifferentValuesNeverHaveTheSameName) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -191,7 +191,7 @@ TEST_F(NameKey, AllSpellingsOfAValueGiveTheSameName) {
   EXPECT_NE(cookies("s=%2561b"), cookies("s=ab"));
 }
 
-TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
+TEST_F(NameKey, RequestWithDifferentValuesOfAKeyPartIsReported) {
   const auto found = [&](std::initializer_list<std::string_view> parts, Lines lines, std::string_view query) {
     head_ = head_with(lines, query);
     const auto rule = rule_of("r", parts);  // must outlive the names in the result
@@ -209,7 +209,7 @@ TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
 
-TEST_F(NameKey, LongValuesAreHashedCompletely) {
+TEST_F(NameKey, EveryCharacterOfALongValueAffectsTheName) {
   std::string value(20'000, 'a');
   const auto of = [&] {
     head_ = head_with({{"X-Tenant", value}});
@@ -220,7 +220,7 @@ TEST_F(NameKey, LongValuesAreHashedCompletely) {
   EXPECT_NE(of(), before);
 }
 
-TEST_F(NameKey, OnMissingDecidesTheNameIfAPartIsMissing) {
+TEST_F(NameKey, OnMissingDecidesWhetherTheAddressReplacesAMissingPart) {
   Rule rule = rule_of("r", {"user", "method"});
   EXPECT_EQ(name(rule), std::nullopt);
   rule.on_missing = OnMissing::Reject;
@@ -233,7 +233,7 @@ TEST_F(NameKey, OnMissingDecidesTheNameIfAPartIsMissing) {
 
 // An address that replaces a missing part also determines the slot hash. Otherwise one node of a Redis
 // Cluster would store all clients without that part.
-TEST_F(NameKey, AddressThatReplacesAMissingPartDeterminesTheClusterSlot) {
+TEST_F(NameKey, AddressInPlaceOfAMissingPartDeterminesTheClusterSlot) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
   const auto place = slot_hash_of_client(rule, request_, kKey);
@@ -259,7 +259,7 @@ TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
 
 // Consecutive rules with the same key share one digest of the client. A name must not depend on the rules
 // before its rule, or on whether digests of the limiters were computed in advance.
-TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
+TEST_F(NameKey, NamesAreTheSameIfRulesAreNamedTogetherOrOneByOne) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
   const auto add = [&](std::string name, std::initializer_list<std::string_view> parts) {
@@ -300,7 +300,7 @@ TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
 
 // The format of a limiter's state may differ between versions of weir. With equal names, two versions would
 // read each other's state as missing.
-TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
+TEST_F(NameKey, NameInRedisDependsOnTheFormatOfTheLimitersState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {
       limit::TokenBucket::make(rate, 10).value(), limit::Gcra::make(rate, 10).value(),
@@ -324,7 +324,7 @@ TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
 
 // Load balancing by hash (Balance::Hash) uses name_client(), which needs no rule. The client's address
 // replaces a missing attribute.
-TEST_F(NameKey, NamesAClientIndependentlyOfRules) {
+TEST_F(NameKey, ClientNameForLoadBalancingNeedsNoRule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);
   };

@@ -42,7 +42,7 @@ std::string error_of_set(const std::string& text, std::string_view only = {}) {
 
 const std::string kAnn = R"({"sub":"ann"})";
 
-TEST(JwkSet, VerifiesTheTokensOfEachKey) {
+TEST(JwkSet, TokenSignedWithAnyKeyOfTheSetIsVerified) {
   const auto signers = one_signer_of_each_algorithm();
   std::vector<std::string> keys;
   for (const auto& signer : signers)
@@ -67,7 +67,7 @@ TEST(JwkSet, VerifiesTheExampleOfRfc8037) {
   EXPECT_EQ(fault_of(verifier, text + "A" + signature.substr(1)), TokenFault::Signature);
 }
 
-TEST(JwkSet, UsesTheKeyWithTheKidOfTheToken) {
+TEST(JwkSet, TokenIsVerifiedWithTheKeyThatHasItsKid) {
   const auto before = make_signer("ES256"), after = make_signer("ES256");
   const auto verifier = verifier_of(set_of({before.jwk(R"(,"kid":"2025")"), after.jwk(R"(,"kid":"2026")")}));
   EXPECT_EQ(fault_of(verifier, before.token(kAnn, R"(,"kid":"2025")")), std::nullopt);
@@ -77,7 +77,7 @@ TEST(JwkSet, UsesTheKeyWithTheKidOfTheToken) {
   EXPECT_EQ(fault_of(verifier, after.token(kAnn)), TokenFault::Key) << "either key may be meant";
 }
 
-TEST(JwkSet, TriesEveryKeyWithTheKidOfTheToken) {
+TEST(JwkSet, EveryKeyWithTheKidOfTheTokenIsTried) {
   const auto before = make_signer("ES256"), after = make_signer("ES256"), other = make_signer("ES256");
   const std::string kid = R"(,"kid":"k")";
   const auto verifier =
@@ -87,7 +87,7 @@ TEST(JwkSet, TriesEveryKeyWithTheKidOfTheToken) {
   EXPECT_EQ(fault_of(verifier, other.token(kAnn, kid)), TokenFault::Signature);
 }
 
-TEST(JwkSet, IgnoresRsaKeysWhoseExponentLetsAnybodySign) {
+TEST(JwkSet, RsaKeyWithWhichAnybodyCouldSignIsIgnored) {
   const auto rsa = make_signer("RS256");
   for (const char* exponent : {"AA", "AQ", "Ag"}) {
     auto jwk = rsa.jwk();
@@ -104,7 +104,7 @@ TEST(JwkSet, TokenWithoutKidUsesTheOnlyKeyOfItsAlgorithm) {
   EXPECT_EQ(fault_of(verifier, rsa.token(kAnn, R"(,"kid":"b")")), std::nullopt);
 }
 
-TEST(JwkSet, KeyPermitsOnlyTheAlgorithmThatItNames) {
+TEST(JwkSet, KeyThatNamesAnAlgorithmVerifiesOnlyThatAlgorithm) {
   const auto rsa = make_signer("RS256");
   const auto pss = Signer{"PS256", EVP_sha256(), 0, {rsa.key.get(), [](EVP_PKEY*) {}}};
   const auto any = verifier_of(set_of({rsa.jwk()}));
@@ -117,7 +117,7 @@ TEST(JwkSet, KeyPermitsOnlyTheAlgorithmThatItNames) {
   }
 }
 
-TEST(JwkSet, PublicKeysVerifyNoTokensSignedWithASharedSecretAndNoUnsignedTokens) {
+TEST(JwkSet, TokenWithoutASignatureOrSignedWithASharedSecretIsRejected) {
   const auto rsa = make_signer("RS256");
   const auto verifier =
       verifier_of(set_of({rsa.jwk(), R"({"kty":"oct","k":")" + base64url(kSecret) + "\"}"}));
@@ -143,7 +143,7 @@ TEST(JwkSet, IgnoresKeysOfUnsupportedTypesAndUses) {
   EXPECT_EQ(keys->front().id, "good");
 }
 
-TEST(JwkSet, ErrorSaysWhatIsWrong) {
+TEST(JwkSet, ErrorSaysWhatIsWrongWithTheKeySet) {
   for (const char* text :
        {"", "[]", "{}", R"({"keys":{}})", "-----BEGIN PUBLIC KEY-----", R"({"keys":[]} x)"})
     EXPECT_THAT(error_of_set(text), HasSubstr("is not a JWK set")) << text;

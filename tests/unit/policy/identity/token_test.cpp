@@ -64,7 +64,7 @@ TEST(Token, ReturnsClaimsThatAreTextNumbersOrBooleans) {
   for (const auto& [name, value] : cases) EXPECT_EQ(claims.find(name), value) << name;
 }
 
-TEST(Token, IsValidFromTheNbfClaimToTheExpClaim) {
+TEST(Token, TokenIsValidFromItsNbfClaimToItsExpClaim) {
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(verifier(), signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
   };
@@ -81,7 +81,7 @@ TEST(Token, IsValidFromTheNbfClaimToTheExpClaim) {
     EXPECT_FALSE(at(faulty, kNow)) << faulty;
 }
 
-TEST(Token, LeewayExtendsTheValidityAtBothEnds) {
+TEST(Token, LeewayExtendsTheValidityOfATokenAtBothEnds) {
   const auto lenient = verifier({"HS256", kSecret, {}, {}, 30s});
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(lenient, signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
@@ -92,7 +92,7 @@ TEST(Token, LeewayExtendsTheValidityAtBothEnds) {
   EXPECT_FALSE(at(R"("nbf":1700000000)", kNow - 30s - 1us));
 }
 
-TEST(Token, ChecksIssuerAndAudience) {
+TEST(Token, TokenOfAnotherIssuerOrAudienceIsRejected) {
   const auto strict = verifier({"HS256", kSecret, "https://login", "api"});
   const auto with = [&](const char* claims) {
     return accepted(strict, signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret));
@@ -188,13 +188,13 @@ TEST(Token, RejectsATimeClaimThatIsNotAFiniteNumber) {
           << claims;
 }
 
-TEST(Token, UsesTheLastOfDuplicateJsonMembers) {
+TEST(Token, LastOfTwoJsonMembersWithTheSameNameCounts) {
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a","exp":1900000000,"exp":1})", kSecret)), TokenFault::Expired);
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", kSecret, R"({"alg":"HS256","alg":"none"})")),
             TokenFault::Algorithm);
 }
 
-TEST(Token, ClearsTheClaimsOfThePreviousToken) {
+TEST(Token, ClaimsOfThePreviousTokenAreForgotten) {
   Claims claims;
   ASSERT_FALSE(verifier().verify(signed_token(R"({"sub":"ann","plan":"pro"})", kSecret), kNow, claims));
   ASSERT_FALSE(verifier().verify(signed_token(R"({"sub":"bob"})", kSecret), kNow, claims));
@@ -270,7 +270,7 @@ TEST(TokenVerifier, ErrorSaysWhatIsWrongWithTheKey) {
   }
 }
 
-TEST(TokenIdentity, AcceptsClaimsFromAnyPeerButIdentityHeadersOnlyFromTrustedPeers) {
+TEST(TokenIdentity, ClaimsAreBelievedFromAnyPeerButIdentityHeadersOnlyFromTrustedPeers) {
   ClientSettings settings;
   settings.tokens = verifier();
   settings.user = {Source::Kind::Claim, "sub"};

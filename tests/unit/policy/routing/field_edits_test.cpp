@@ -38,7 +38,7 @@ class FieldEditsTest : public testing::Test {
   FieldEdits edits_;
 };
 
-TEST_F(FieldEditsTest, SetAndRemoveDropFieldsInEverySpelling) {
+TEST_F(FieldEditsTest, SetAndRemoveDropTheFieldsOfTheClientInEverySpelling) {
   set("X-Org", "{org}");
   add("X-Tag", "weir");
   edits_.remove("X-Debug-*");
@@ -63,13 +63,13 @@ TEST_F(FieldEditsTest, FieldWithAnEmptyValueIsNotWritten) {
   EXPECT_EQ(lines(), "X-Org: acme\r\nX-Auth: Bearer ada\r\nX-Who: ada\r\n");
 }
 
-TEST_F(FieldEditsTest, EncodesLineBreaksAndCommasInClientValues) {
+TEST_F(FieldEditsTest, LineBreaksAndCommasInValuesFromTheClientAreEncoded) {
   set("X-User", "{user}");
   request_.client.user = "ada\r\nX-Role: root, eve";
   EXPECT_EQ(lines(), "X-User: ada%0D%0AX-Role:%20root%2C%20eve\r\n");
 }
 
-TEST_F(FieldEditsTest, AnswersOfWeirGetOnlyFieldsThatDoNotDescribeABody) {
+TEST_F(FieldEditsTest, AnswersOfWeirItselfGetOnlyFieldsThatDoNotDescribeABody) {
   set("X-Frame-Options", "DENY");
   set("Cache-Control", "public", true);
   add("Link", "</a>");
@@ -78,7 +78,7 @@ TEST_F(FieldEditsTest, AnswersOfWeirGetOnlyFieldsThatDoNotDescribeABody) {
   EXPECT_EQ(own(""), "X-Frame-Options: DENY\r\nLink: </a>\r\n");
 }
 
-TEST_F(FieldEditsTest, ReportWhetherAPlaceholderNeedsAToken) {
+TEST_F(FieldEditsTest, TellsWhetherAPlaceholderNeedsAToken) {
   add("X-Host", "{host}");
   EXPECT_FALSE(edits_.asks_who);
   add("X-Org", "{org}");

@@ -30,7 +30,7 @@ PathRewrite pattern(std::string_view pattern, std::string_view to) {
   return {.strip = {}, .add = {}, .pattern = *parsed};
 }
 
-TEST(PathRewrite, StripsWholeSegmentsOnly) {
+TEST(PathRewrite, OnlyWholeSegmentsAreStripped) {
   const auto strip = prefixes("/api", "");
   EXPECT_EQ(applied(strip, "/api/users"), "/users");
   EXPECT_EQ(applied(strip, "/api/"), "/");
@@ -40,7 +40,7 @@ TEST(PathRewrite, StripsWholeSegmentsOnly) {
   EXPECT_EQ(applied(strip, "*"), "unchanged");
 }
 
-TEST(PathRewrite, AddsAPrefix) {
+TEST(PathRewrite, PrefixIsAddedToThePath) {
   EXPECT_EQ(applied(prefixes("", "/v2"), "/users"), "/v2/users");
   EXPECT_EQ(applied(prefixes("", "/v2"), "/"), "/v2/");
   EXPECT_EQ(applied(prefixes("/v1", "/v2"), "/v1/users"), "/v2/users");
@@ -66,7 +66,7 @@ std::vector<std::string> refused(const PathRewrite& rewrite, std::initializer_li
   return found;
 }
 
-TEST(PathRewrite, RefusesNewPathsWithADotSegment) {
+TEST(PathRewrite, RequestIsRefusedIfTheNewPathHasADotSegment) {
   const auto users = pattern("^/u/([^-/]+)-(.+)$", "/users/{1}/{2}");
   for (const bool all_servers : {true, false}) {
     EXPECT_THAT(refused(users, {"/u/..-admin/secret", "/u/a-..", "/u/.-x"}, all_servers), SizeIs(3));
@@ -82,7 +82,7 @@ TEST(PathRewrite, RefusesNewPathsWithADotSegment) {
   }
 }
 
-TEST(PathRewrite, RefusesNewPathsThatSomeServersReadOutsideTheTarget) {
+TEST(PathRewrite, RequestIsRefusedIfSomeServersReadTheNewPathOutsideThePrefix) {
   const std::initializer_list<const char*> ways = {
       "/..%2f..%2fadmin/secret",      "/a/..%2f..%2f..%2f..%2fadmin/x", "/..%5c..%5cadmin",
       "/%252e%252e/%252e%252e/admin", "/..%252f..%252fadmin",           "/..%c0%af..%c0%afadmin",
@@ -100,7 +100,7 @@ TEST(PathRewrite, RefusesNewPathsThatSomeServersReadOutsideTheTarget) {
       << "without a new prefix, no path can lead out of it";
 }
 
-TEST(PathRewrite, ConstantPrefixMayContainAnEncodedSlash) {
+TEST(PathRewrite, ConfiguredPrefixMayContainAnEncodedSlash) {
   const auto project = prefixes("", "/projects/group%2Fname");
   EXPECT_THAT(refused(project, {"/files/a%2Fb.txt", "/50%25", "/..%2F..%2Fother"}),
               ElementsAre("/..%2F..%2Fother"));
@@ -108,7 +108,7 @@ TEST(PathRewrite, ConstantPrefixMayContainAnEncodedSlash) {
 
 // The groups may match any text. Still, the new path is in normal form, and a server finds no host, dot
 // segment or query in it.
-TEST(PathRewrite, WritesNewPathsInNormalForm) {
+TEST(PathRewrite, NewPathIsAlwaysInNormalForm) {
   EXPECT_EQ(applied(pattern("^/go(.*)$", "/{1}"), "/go/evil.example"), "/evil.example");
   EXPECT_EQ(applied(pattern("^/a(.*)b/(.*)$", "/x/{1}/{2}"), "/a..b/c"), "/c");
   EXPECT_EQ(applied(pattern("^/(.*)$", "/{1}"), "/a%3Fb"), "/a%3Fb");
@@ -128,7 +128,7 @@ TEST(PathRewrite, WritesNewPathsInNormalForm) {
   }
 }
 
-TEST(PathRewrite, RejectsNewPathsThatAreNotInNormalForm) {
+TEST(PathRewrite, ConfigurationWhoseNewPathIsNotInNormalFormIsRejected) {
   const auto message = [](std::string_view pattern, std::string_view to) {
     const auto parsed = PathPattern::parse(pattern, to);
     EXPECT_FALSE(parsed) << to;
@@ -144,13 +144,13 @@ TEST(PathRewrite, RejectsNewPathsThatAreNotInNormalForm) {
   EXPECT_THAT(message("^/(.*)$", "/{10}"), HasSubstr("{10} is no group"));
 }
 
-TEST(PathRewrite, RejectsExpressionsThatAreWrongOrNeverMatch) {
+TEST(PathRewrite, ConfigurationWithAnInvalidExpressionOrOneThatNeverMatchesIsRejected) {
   EXPECT_EQ(fault_of_expression("^/(.*)$"), "");
   EXPECT_EQ(fault_of_expression("("), "expected a regular expression such as \"^/old/(.*)$\": missing ): (");
   EXPECT_THAT(fault_of_expression("^/caf\xc3\xa9"), HasSubstr("write other characters as %XX"));
 }
 
-TEST(PathRewrite, RejectsInvalidPrefixes) {
+TEST(PathRewrite, ConfigurationWithAnInvalidPrefixIsRejected) {
   EXPECT_EQ(fault_of_prefix("/api"), "");
   EXPECT_EQ(fault_of_prefix("/api/v1"), "");
   EXPECT_THAT(fault_of_prefix("api"), HasSubstr("begins with \"/\""));

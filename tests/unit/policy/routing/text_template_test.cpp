@@ -64,7 +64,7 @@ TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
 }
 
 // Clients choose these values. No value may end the line of a field or begin another element of a list.
-TEST_F(TextTemplateTest, EncodesControlCharactersAndSeparatorsInClientValues) {
+TEST_F(TextTemplateTest, ControlCharactersAndSeparatorsInValuesFromTheClientAreEncoded) {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);
   request_.client.user = every;
@@ -80,7 +80,7 @@ TEST_F(TextTemplateTest, EncodesControlCharactersAndSeparatorsInClientValues) {
   EXPECT_EQ(url("{user}").find_first_of("/?#:@&=+;,"), std::string::npos);
 }
 
-TEST_F(TextTemplateTest, EncodesListSeparatorsOfTheHostInAField) {
+TEST_F(TextTemplateTest, CommaInTheHostIsEncodedInAField) {
   request_.host = "a,b;c=1.example.com";
   EXPECT_EQ(field("{host}"), "a%2Cb%3Bc=1.example.com");
   EXPECT_EQ(url("https://{host}/"), "https://a,b;c=1.example.com/");
@@ -88,7 +88,7 @@ TEST_F(TextTemplateTest, EncodesListSeparatorsOfTheHostInAField) {
   EXPECT_EQ(field("{host}"), "[2001:db8::1]");
 }
 
-TEST_F(TextTemplateTest, EncodesDifferentUsersToDifferentTexts) {
+TEST_F(TextTemplateTest, UserIsEncodedSoThatTwoUsersNeverGiveTheSameText) {
   const auto of = [&](std::string_view user) {
     request_.client.user = user;
     return field("{user}");
