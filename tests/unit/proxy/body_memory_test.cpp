@@ -17,7 +17,7 @@ struct Bodies {
   observe::Counters counters{{}};
 };
 
-TEST(BodyMemory, RefusesMoreMemoryThanTheBound) {
+TEST(BodyMemory, MemoryBeyondTheBoundIsRefused) {
   BodyMemory memory(100);
   EXPECT_TRUE(memory.take(60));
   EXPECT_FALSE(memory.take(41));
@@ -26,7 +26,7 @@ TEST(BodyMemory, RefusesMoreMemoryThanTheBound) {
   EXPECT_TRUE(memory.take(1));
 }
 
-TEST(BodyMemory, LoweredBoundRefusesMemoryUntilEnoughIsReturned) {
+TEST(BodyMemory, MemoryIsRefusedAfterTheBoundWasLoweredUntilEnoughIsReturned) {
   BodyMemory memory(100);
   ASSERT_TRUE(memory.take(90));
   memory.set_most(50);
@@ -49,7 +49,7 @@ TEST(BodyMemory, ConcurrentThreadsNeverExceedTheBound) {
   EXPECT_EQ(memory.taken(), 999U);
 }
 
-TEST(BodyMemoryShare, GrowsAndShrinksWithinTheBound) {
+TEST(BodyMemoryShare, ShareGrowsAndShrinksWithinTheBound) {
   Bodies bodies;
   {
     BodyMemoryShare share(bodies.memory, bodies.counters);
@@ -112,7 +112,7 @@ TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
 }
 
 // If there is too little memory to double the block, each new block is an eighth larger than the last.
-TEST(BodyBuffer, RarelyCopiesItsTextIfMemoryIsShort) {
+TEST(BodyBuffer, TextIsRarelyCopiedEvenIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};
   ASSERT_TRUE(memory.take(1 << 18));
@@ -124,7 +124,7 @@ TEST(BodyBuffer, RarelyCopiesItsTextIfMemoryIsShort) {
   EXPECT_LT(moves, 30);
 }
 
-TEST(BodyBuffer, KeepsASmallBlockForTheNextBody) {
+TEST(BodyBuffer, SmallBlockOfMemoryIsKeptForTheNextBody) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);
   ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), kPiece));

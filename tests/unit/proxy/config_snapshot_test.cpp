@@ -72,7 +72,7 @@ TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsConnectionPool) {
 }
 
 // Each worker gets new snapshots through post(), while requests still use old snapshots.
-TEST(WorkerSnapshots, LastWorkerToSwitchFreesTheSnapshot) {
+TEST(WorkerSnapshots, OldSnapshotIsFreedWhenTheLastWorkerHasSwitched) {
   constexpr std::uint64_t kEditions = 200;
   constexpr std::size_t kWorkers = 3;
   std::atomic<std::uint64_t> freed{0};

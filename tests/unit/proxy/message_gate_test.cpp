@@ -41,7 +41,7 @@ struct Call : LoneWorker {
 
 const std::string kMessage("\0\0\0\0\3abc", 8);
 
-TEST(MessageGate, HoldsBackEveryOctetOfAMessage) {
+TEST(MessageGate, NoOctetOfADelayedMessageIsForwarded) {
   Call call;
   const auto gate = call.gate();
   ASSERT_NE(gate, nullptr);
@@ -52,14 +52,14 @@ TEST(MessageGate, HoldsBackEveryOctetOfAMessage) {
   EXPECT_EQ(gate->admit(kMessage), 0U) << "still held back";
 }
 
-TEST(MessageGate, CountsAMessageOnceIfItArrivesInManyPieces) {
+TEST(MessageGate, MessageThatArrivesInManyPiecesIsCountedOnce) {
   Call call;
   const auto gate = call.gate();
   for (const char octet : kMessage + kMessage) EXPECT_EQ(gate->admit({&octet, 1}), 1U);
   EXPECT_EQ(gate->admit(kMessage.substr(0, 1)), 0U);
 }
 
-TEST(MessageGate, RefusesAMessageAboveTheLimitIfTheRuleEndsCalls) {
+TEST(MessageGate, MessageAboveTheLimitIsRefusedIfTheRuleEndsCalls) {
   Call call(true);
   const auto gate = call.gate();
   EXPECT_EQ(gate->admit(kMessage + kMessage), 16U);
@@ -70,7 +70,7 @@ TEST(MessageGate, RefusesAMessageAboveTheLimitIfTheRuleEndsCalls) {
   EXPECT_EQ(call.counters.messages(0, observe::MessageOutcome::Refused).value(), 1U) << "counted once";
 }
 
-TEST(MessageGate, IsMadeOnlyForSendersWhoseMessagesAreLimited) {
+TEST(MessageGate, GateIsMadeOnlyForASideWhoseMessagesAreLimited) {
   EXPECT_EQ(Call().gate(MessageGate::Sender::Server), nullptr);
   Call of_server(false, policy::MessageDirection::Server);
   EXPECT_EQ(of_server.gate(), nullptr);

@@ -62,7 +62,7 @@ TEST(MessageLimits, ConnectionsOfOneClientShareTheMessageLimit) {
   EXPECT_EQ(chat.passed("b"), 2);
 }
 
-TEST(MessageLimits, CountOnlyMessagesInTheDirectionOfTheRule) {
+TEST(MessageLimits, OnlyMessagesInTheDirectionOfTheRuleCount) {
   using policy::MessageDirection;
   using Sender = MessageLimits::Sender;
   const auto admitted = [](MessageDirection direction, Sender sender) {

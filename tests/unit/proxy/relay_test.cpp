@@ -66,7 +66,7 @@ TEST_F(RelayTest, SendsOnlyTheHeadIfThereIsNoBody) {
   EXPECT_EQ(inbox->unread(), "GET /next");
 }
 
-TEST_F(RelayTest, SendsReceivedDataBeforeItWaits) {
+TEST_F(RelayTest, ReceivedDataIsSentBeforeTheRelayWaits) {
   open(Framing::Chunked, Framing::Chunked);
   came_with_the_head("5\r\nhello\r\n");
   out = "HEAD";
@@ -76,7 +76,7 @@ TEST_F(RelayTest, SendsReceivedDataBeforeItWaits) {
 
 // If the receiver does not read, the relay stops reading from the source. So one body takes no more memory
 // than the sockets' buffers and one block.
-TEST_F(RelayTest, StalledReceiverStopsTheSource) {
+TEST_F(RelayTest, RelayStopsReadingIfTheReceiverDoesNotRead) {
   std::mt19937 random(5);
   const auto original = random_bytes(random, 5 << 20);
   open(Framing::Length, Framing::Chunked, original.size());
@@ -132,7 +132,7 @@ TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
 
 // If the end of the connection marks the end of a body, a reset must not complete the body, because the reset
 // may have lost bytes.
-TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
+TEST_F(RelayTest, BodyIsNotCompleteAfterAConnectionReset) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
   net::ErrorCode ignored;
@@ -172,7 +172,7 @@ struct TlsPair {
 
 // OpenSSL has a part of a head, so the head counts as begun. If weir sent an error answer now, the client
 // would read the answer as the rest of the head.
-TEST_F(RelayTest, HeadThatOpenSslHasPartlyTakenCountsAsBegun) {
+TEST_F(RelayTest, HeadOfWhichOpenSslHasAPartCountsAsPartlySent) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -198,7 +198,7 @@ TEST_F(RelayTest, HeadThatOpenSslHasPartlyTakenCountsAsBegun) {
 
 // weir has read the body before it decided about the request. It must still forward the body, and count the
 // body only once.
-TEST_F(RelayTest, RelaysTheWholeBodyAfterAnInspectionOfTheBody) {
+TEST_F(RelayTest, BodyThatWeirHasReadBeforeIsRelayedCompletely) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
       std::mt19937 random(7);
@@ -392,7 +392,7 @@ TEST_F(RelayTest, PacerIsChargedOnlyForOctetsThatTheGateAdmits) {
   EXPECT_EQ(relay->advance(), Need::Nothing);
 }
 
-TEST_F(RelayTest, ObserverDoesNotSeeATruncatedBodyAsComplete) {
+TEST_F(RelayTest, ObserverIsNotToldThatATruncatedBodyIsComplete) {
   open(Framing::Length, Framing::Length, 10);
   Witness witness;
   framed.emplace(*sink, Framing::Length, out);

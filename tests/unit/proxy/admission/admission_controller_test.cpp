@@ -157,7 +157,7 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third request was queued without being charged";
 }
 
-TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientWhoseRuleRefuses) {
+TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientThatTheRefusingRulesKeyNames) {
   auto& refused = *counters.refused_clients;
   const auto counts_of = [&](limit::RuleIndex rule) {
     observe::SpaceSaving counts(observe::RefusedClients::kCounters);
@@ -175,7 +175,7 @@ TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientWhoseRuleRefuses) {
   EXPECT_EQ(counts_of(0).total(), 0U) << "the queue had places";
 }
 
-TEST_F(AdmissionControllerTest, DepartureReturnedByTheShaperIsNotReturnedASecondTime) {
+TEST_F(AdmissionControllerTest, DepartureThatTheQueueGaveBackIsNotGivenBackASecondTime) {
   (void)ask("a");
   auto& waiting = join("a");
   leave(waiting);  // the shaper returns the departure to the limiter
@@ -225,7 +225,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotGivenToAnotherRequest) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWhenItLeaves) {
+TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedIfItsClientLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");
@@ -245,7 +245,7 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWh
 
 // A request that a shadow rule would refuse counts as one violation, whether or not the request then
 // displaces another one.
-TEST_F(AdmissionControllerTest, RequestThatTriesToDisplaceCountsAsOneViolationOfAShadowRule) {
+TEST_F(AdmissionControllerTest, RequestForAFullQueueCountsAsOneViolationOfAShadowRule) {
   watch(100);
   (void)ask("x");
   (void)join("a");
@@ -260,7 +260,7 @@ TEST_F(AdmissionControllerTest, RequestThatTriesToDisplaceCountsAsOneViolationOf
   EXPECT_EQ(violations(), 5U);
 }
 
-TEST_F(AdmissionControllerTest, PenaltyIsCountedIfADisplacingRequestViolatesAShadowRule) {
+TEST_F(AdmissionControllerTest, PenaltyBeginsIfARequestThatDisplacesAnotherViolatesAShadowRule) {
   watch(3);
   (void)ask("x");
   (void)join("a");
@@ -273,7 +273,7 @@ TEST_F(AdmissionControllerTest, PenaltyIsCountedIfADisplacingRequestViolatesASha
 // The new request took a departure in the rule "queue" from another request, but waits longer in the rule
 // "slow". In the meantime the limiter of "queue" promised a later departure, so it cannot take back the
 // departure that the new request took. A request that waits in "queue" must get that departure.
-TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToItsQueue) {
+TEST_F(AdmissionControllerTest, UnusedDepartureOfADisplacedRequestGoesToAWaitingRequestOfItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");
   auto& last = join("a");

@@ -100,7 +100,7 @@ void lease(policy::Rule& rule) {
   rule.lease = policy::Lease{.units = 100};
 }
 
-TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
+TEST(AdmissionMemory, PrefetchedUnitIsReturnedIfMemoryForTheAdmissionRunsOut) {
   auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
   lease(config.rules.front());
   PrefetchingStore asking(config);
@@ -117,7 +117,7 @@ TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
 }
 
 // Two units must be returned. Memory runs out while the second unit is being returned.
-TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
+TEST(AdmissionMemory, EachPrefetchedUnitIsRefundedOnceIfMemoryRunsOut) {
   auto config = two_places(policy::Store::Redis);
   for (auto& rule : config.rules) lease(rule);
   PrefetchingStore asking(config);
@@ -142,7 +142,7 @@ TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
   EXPECT_EQ(asking.units.stats().put_back, before + 2);
 }
 
-TEST(AdmissionMemory, LackOfMemoryForAPermitReleasesItsConcurrencySlot) {
+TEST(AdmissionMemory, ConcurrencyPermitIsReleasedIfMemoryForItRunsOut) {
   const auto config = two_places(policy::Store::Memory);
   Asking asking(config);
   const int made = tests::fail_each_allocation([&] { EXPECT_TRUE(asking.decide()); }, [&] { asking.end(); });
@@ -150,7 +150,7 @@ TEST(AdmissionMemory, LackOfMemoryForAPermitReleasesItsConcurrencySlot) {
   expect_nobody_else_holds(asking);
 }
 
-TEST(AdmissionMemory, LackOfMemoryForAFallbackPermitReleasesItsConcurrencySlot) {
+TEST(AdmissionMemory, ConcurrencyPermitOfTheLocalShareIsReleasedIfMemoryForItRunsOut) {
   const auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
   Asking asking(config);
   const int made = tests::fail_each_allocation([&] { asking.ask(); },
@@ -162,7 +162,7 @@ TEST(AdmissionMemory, LackOfMemoryForAFallbackPermitReleasesItsConcurrencySlot) 
   expect_nobody_else_holds(asking);
 }
 
-TEST(AdmissionMemory, LackOfMemoryForARedisPermitLeavesNoPermitInRedis) {
+TEST(AdmissionMemory, NoPermitStaysInRedisIfMemoryForItRunsOut) {
   const auto config = two_places(policy::Store::Redis);
   auto asking = std::make_unique<Asking>(config);
   const auto holds_nothing_once_it_has_ended = [&] {

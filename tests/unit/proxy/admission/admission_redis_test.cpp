@@ -127,7 +127,7 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
 constexpr limit::Penalty kPenalty{
     .after = 2, .first = hours(1), .grows = 1, .most = hours(1), .forget = hours(24)};
 
-TEST(AdmissionRedis, CountsViolationsWithoutRedisIfOnStoreFailureIsLocal) {
+TEST(AdmissionRedis, ViolationsAreCountedWithoutRedisIfOnStoreFailureIsLocal) {
   auto rule = in_redis("user", a_day(1), OnStoreFailure::Local);
   rule.penalty = kPenalty;
   Site site({rule}, redis::RedisSettings{});
@@ -140,7 +140,7 @@ TEST(AdmissionRedis, CountsViolationsWithoutRedisIfOnStoreFailureIsLocal) {
   EXPECT_EQ(site.counters.penalties(0).value(), 1U);
 }
 
-TEST(AdmissionRedis, CountsNoViolationsWithoutRedisIfOnStoreFailureIsOpenOrClosed) {
+TEST(AdmissionRedis, NoViolationIsCountedWithoutRedisIfOnStoreFailureIsOpenOrClosed) {
   for (const auto on_failure : {OnStoreFailure::Open, OnStoreFailure::Closed}) {
     auto rule = in_redis("user", a_day(1), on_failure);
     rule.penalty = kPenalty;
@@ -173,7 +173,7 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutACallToRedis) 
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
 }
 
-TEST_F(AdmissionDenials, PenaltyInThisProcessDoesNotApplyAfterRedisAnswersAgain) {
+TEST_F(AdmissionDenials, PenaltyCountedWithoutRedisEndsWhenRedisAnswersAgain) {
   auto rule = in_redis("user", a_day(1));
   rule.penalty = kPenalty;
   Site site({rule}, settings());
@@ -186,7 +186,7 @@ TEST_F(AdmissionDenials, PenaltyInThisProcessDoesNotApplyAfterRedisAnswersAgain)
 
 // A response may refund a charge at any time. So after an earlier refusal by such a rule, the next request
 // may be admitted.
-TEST_F(AdmissionDenials, DoesNotCacheRefusalsOfRulesWithASettlement) {
+TEST_F(AdmissionDenials, RefusalOfARuleWithASettlementIsNotCached) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
   Site site({rule}, settings());
@@ -219,7 +219,7 @@ class AdmissionStall : public AdmissionDenials {
 
 // If weir measured the delays in Redis's reply from the time of the command, the departures would be in the
 // past. All requests would then depart at once.
-TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
+TEST_F(AdmissionStall, DelayInTheReplyOfRedisStartsAtTheTimeOfTheReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
   Asked(site).admission.keep();
@@ -237,7 +237,7 @@ TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
   EXPECT_EQ(second.ruling.decision.start_at, second.admission.decided_at() + delay);
 }
 
-TEST_F(AdmissionStall, LocalFallbackChargesAtTheTimeOfTheTimeout) {
+TEST_F(AdmissionStall, LocalShareIsChargedAtTheTimeWhenRedisTimedOut) {
   const auto timeout = std::chrono::milliseconds(50);
   Site site({queue_}, settings(timeout));
   Asked first(site);  // fails at once, because there is no connection to Redis
@@ -296,7 +296,7 @@ TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableRedisNodeFallBackToLocalCharges
 
 // One node refuses its charges of the request, and records the violation. The other node has admitted its
 // charges, which weir then refunds.
-TEST_F(AdmissionCluster, RefusalByOneRedisNodeBeginsThePenaltyAndRefundsTheOtherNode) {
+TEST_F(AdmissionCluster, RefusalByOneRedisNodeBeginsAPenaltyAndRefundsChargesOnTheOtherNode) {
   config.rules[0].penalty = kPenalty;
   Asked(site, user).admission.keep();
   for (int i = 0; i < 3; ++i) {
@@ -314,7 +314,7 @@ TEST_F(AdmissionCluster, RefusalByOneRedisNodeBeginsThePenaltyAndRefundsTheOther
 
 // A shadow rule refuses no request, whichever node has its key, so the other rules are charged. As keep() was
 // not called, the destructor of Asked refunds these charges.
-TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
+TEST_F(AdmissionCluster, RequestThatAShadowRuleWouldRefuseIsChargedByTheOtherRules) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();

@@ -107,7 +107,7 @@ TEST(ByteSettlements, SettleABodyOfKnownLengthBeforeItsLastOctetIsSent) {
   EXPECT_EQ(one.spent(), 20U);
 }
 
-TEST(ByteSettlements, WaitForTheEndOfTheRequestBody) {
+TEST(ByteSettlements, SettleOnlyAfterTheEndOfTheRequestBodyIfBothBodiesAreCharged) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   ASSERT_TRUE(one.begins(Framing::Chunked));
   one.settlements.see(std::string(5, 'x'));
@@ -133,7 +133,7 @@ TEST(ByteSettlements, ChargeOnlyTheOctetsSentBeforeTheClientLeft) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, NeedTheAnswerAfterTheClientLeftOnlyIfItsStatusDecidesTheCharge) {
+TEST(ByteSettlements, ReadTheAnswerAfterTheClientLeftOnlyIfItsStatusDecidesTheCharge) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.needs_answer());
   one.settlements.settle_bytes(25, 0);
@@ -168,7 +168,7 @@ TEST(ByteSettlements, RefundAnAnswerWhoseStatusIsNotCharged) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, ChargeAnAnswerThatWeirCreates) {
+TEST(ByteSettlements, ChargeTheBytesOfAnAnswerByWeirItself) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.answered(200, nullptr, one.charged_at));
   one.settlements.settle_bytes(0, 31);

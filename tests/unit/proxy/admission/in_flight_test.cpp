@@ -9,7 +9,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(InFlight, EachLowerPriorityHasABoundLowerByFivePercent) {
+TEST(InFlight, EachLowerPriorityHasABoundFivePercentLower) {
   const InFlight in_flight(200);
   std::vector<std::uint64_t> bounds;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority)
@@ -17,7 +17,7 @@ TEST(InFlight, EachLowerPriorityHasABoundLowerByFivePercent) {
   EXPECT_EQ(bounds, (std::vector<std::uint64_t>{200, 190, 180, 170, 160, 150, 140, 130, 120, 110}));
 }
 
-TEST(InFlight, RejectsTheLowestPriorityFirst) {
+TEST(InFlight, LowestPriorityIsRejectedFirst) {
   InFlight in_flight(20);
   int entered = 0;
   while (in_flight.enter(9)) ++entered;
@@ -33,7 +33,7 @@ TEST(InFlight, RejectsTheLowestPriorityFirst) {
   EXPECT_FALSE(in_flight.enter(9));
 }
 
-TEST(InFlight, RejectedLowPriorityRequestsNeverTakePlacesOfHigherPriorities) {
+TEST(InFlight, FloodOfRejectedLowPriorityRequestsTakesNoPlaceOfHigherPriorities) {
   InFlight in_flight(20);
   for (int i = 0; i < 19; ++i) ASSERT_TRUE(in_flight.enter(0));
   std::atomic<bool> over = false;
@@ -59,7 +59,7 @@ TEST(InFlight, SmallBoundStillAdmitsTheLowestPriority) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, RequestReturningFromAQueueIsAdmittedBeyondTheBound) {
+TEST(InFlight, RequestThatComesFromAQueueIsAdmittedEvenAboveTheBound) {
   InFlight in_flight(1);
   EXPECT_TRUE(in_flight.enter(0));
   in_flight.enter_again();
@@ -67,14 +67,14 @@ TEST(InFlight, RequestReturningFromAQueueIsAdmittedBeyondTheBound) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, RejectsNoRequestWithoutABound) {
+TEST(InFlight, NoRequestIsRejectedIfThereIsNoBound) {
   InFlight in_flight(0);
   EXPECT_FALSE(in_flight.bounded());
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(in_flight.enter(9));
   EXPECT_EQ(in_flight.fullness(), 0);
 }
 
-TEST(InFlight, ChangedBoundIncludesRequestsAlreadyInFlight) {
+TEST(InFlight, RequestsAlreadyInFlightCountTowardsAChangedBound) {
   InFlight in_flight(3);
   ASSERT_TRUE(in_flight.enter(0));
   ASSERT_TRUE(in_flight.enter(0));

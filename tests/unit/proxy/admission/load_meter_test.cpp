@@ -28,7 +28,7 @@ class LoadMeterTest : public ::testing::Test {
   base::Duration computed_{milliseconds(1234)};
 };
 
-TEST_F(LoadMeterTest, UnknownLoadCountsAsFullLoad) {
+TEST_F(LoadMeterTest, LoadThatIsNotYetKnownCountsAsFullLoad) {
   EXPECT_EQ(meter.load(), 1);
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(700), milliseconds(0));
@@ -50,7 +50,7 @@ TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
 
 // The weight of a measurement depends on its duration: one long span weighs as much as many short spans
 // together.
-TEST_F(LoadMeterTest, CpuReadingsAreWeightedByTheirDuration) {
+TEST_F(LoadMeterTest, CpuMeasurementsAreWeightedByTheirDuration) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
   pass(milliseconds(500), milliseconds(0));
@@ -59,7 +59,7 @@ TEST_F(LoadMeterTest, CpuReadingsAreWeightedByTheirDuration) {
   EXPECT_NEAR(cpu(), 1 - 0.5 / 4, 1e-9);
 }
 
-TEST_F(LoadMeterTest, LagIsTheDelayOfTheEventLoopTick) {
+TEST_F(LoadMeterTest, LagOfAnEventLoopIsTheDelayOfItsTick) {
   pass(kTick, milliseconds(0));
   pass(kTick + LoadMeter::kFullLag / 2, milliseconds(0));
   EXPECT_EQ(lag(), 0.5);
@@ -90,7 +90,7 @@ TEST_F(LoadMeterTest, MoreCpuTimeThanElapsedTimeCountsAsFullLoad) {
   EXPECT_EQ(cpu(), 1) << "no time passed, so nothing is measured";
 }
 
-TEST(ThreadTime, MeasuresTheCpuTimeOfTheThread) {
+TEST(ThreadTime, IsTheCpuTimeOfTheCurrentThread) {
   const auto before = thread_time();
   EXPECT_GE(before.count(), 0);
   while (thread_time() == before) {

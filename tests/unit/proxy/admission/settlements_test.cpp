@@ -14,7 +14,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(Settlements, RefundsAllIfTheStatusIsNotCharged) {
+TEST(Settlements, ChargeIsRefundedIfTheStatusIsNotCharged) {
   Reserved one({by_status()});
   EXPECT_TRUE(one.settlements.due());
   EXPECT_TRUE(one.answered(404));
@@ -24,14 +24,14 @@ TEST(Settlements, RefundsAllIfTheStatusIsNotCharged) {
   EXPECT_TRUE(one.settled(Settled::Refunded));
 }
 
-TEST(Settlements, KeepsTheChargeIfTheStatusIsCharged) {
+TEST(Settlements, ChargeStaysIfTheStatusIsCharged) {
   Reserved one({by_status()});
   EXPECT_FALSE(one.answered(200));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(Settled::Charged));
 }
 
-TEST(Settlements, SettlesTheCostInAResponseHeader) {
+TEST(Settlements, ChargeIsCorrectedByTheCostInAResponseHeader) {
   const std::pair<const char*, std::pair<limit::Cost, Settled>> cases[] = {
       {"4", {4, Settled::Surplus}},  {"10", {10, Settled::Charged}},      {"25", {25, Settled::Debt}},
       {"0", {0, Settled::Refunded}}, {"many", {10, Settled::Unreadable}},
@@ -45,7 +45,7 @@ TEST(Settlements, SettlesTheCostInAResponseHeader) {
   }
 }
 
-TEST(Settlements, KeepsTheReservedChargeIfTheResponseStatesNoCost) {
+TEST(Settlements, ReservedCostStaysChargedIfTheResponseStatesNoCost) {
   Reserved silent({by_header()});
   EXPECT_FALSE(silent.answered());
   EXPECT_TRUE(silent.settled(Settled::Untold));
@@ -62,7 +62,7 @@ TEST(Settlements, KeepsTheReservedChargeIfTheResponseStatesNoCost) {
   for (const auto* one : {&silent, &ours, &bodiless, &broken}) EXPECT_EQ(one->spent(), kReserved);
 }
 
-TEST(Settlements, DoesNotSettleACanceledCharge) {
+TEST(Settlements, CanceledChargeIsNotSettled) {
   Reserved one({by_header()});
   one.settlements.cancel();
   EXPECT_FALSE(one.settlements.due());
@@ -73,7 +73,7 @@ TEST(Settlements, DoesNotSettleACanceledCharge) {
 
 // `reset_after` is measured from the time of the charge, however late the answer arrives. `remaining` is the
 // number of units at the time of the answer.
-TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
+TEST(Settlements, ReportedRemainingCountIsThatAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
   ASSERT_TRUE(one.answered(200, hours(2)));
@@ -89,7 +89,7 @@ TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   EXPECT_NE(noted[0].timestamp, 0U);
 }
 
-TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
+TEST(Settlements, AdmittedRequestIsReportedAsAdmittedEvenIfItCostsMoreThanRemains) {
   Reserved one({by_header()});
   ASSERT_TRUE(one.says("150"));
   const auto& told = one.bill.outcomes()[0];
@@ -98,7 +98,7 @@ TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
   EXPECT_TRUE(told.allowed) << "the request had been admitted";
 }
 
-TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
+TEST(Settlements, CostInTheBodyIsSettledWhenTheBodyIsComplete) {
   Reserved one({by_body()});
   EXPECT_TRUE(one.settlements.want_body());
   ASSERT_TRUE(one.begins(Framing::Chunked, 6)) << "Content-Length is ignored with chunked framing";
@@ -143,7 +143,7 @@ struct ReservedCall : Reserved {
   }
 };
 
-TEST(Settlements, ChargesAGrpcCallByTheStatusInItsTrailers) {
+TEST(Settlements, StatusInTheTrailersDecidesWhetherAGrpcCallIsCharged) {
   const std::pair<const char*, bool> cases[] = {
       {"grpc-status: 16\r\n", true}, {"grpc-status: 0\r\n", false}, {"x: y\r\n", true}, {"", true}};
   for (const auto& [trailers, charged] : cases) {
@@ -155,7 +155,7 @@ TEST(Settlements, ChargesAGrpcCallByTheStatusInItsTrailers) {
   }
 }
 
-TEST(Settlements, ChargesAGrpcCallByTheStatusInATrailersOnlyResponse) {
+TEST(Settlements, StatusInATrailersOnlyResponseDecidesWhetherAGrpcCallIsCharged) {
   for (const char* status : {"16", "0"}) {
     ReservedCall one({by_call({16})});
     one.head.framing = Framing::None;
@@ -166,7 +166,7 @@ TEST(Settlements, ChargesAGrpcCallByTheStatusInATrailersOnlyResponse) {
   }
 }
 
-TEST(Settlements, ChargesAGrpcCallByTheGrpcStatusThatCorrespondsToAnHttpError) {
+TEST(Settlements, GrpcStatusForAnHttpErrorDecidesWhetherAGrpcCallIsCharged) {
   ReservedCall unavailable({by_call({http::kGrpcUnavailable})});
   unavailable.head.status = 503;
   EXPECT_FALSE(unavailable.answered(503));
@@ -202,7 +202,7 @@ TEST(Settlements, GrpcCallStaysChargedIfTheClientDisconnects) {
   EXPECT_TRUE(one.settled(Settled::Unanswered));
 }
 
-TEST(Settlements, GrpcStatusDecidesAboutCallsAndHttpStatusAboutOtherRequests) {
+TEST(Settlements, GrpcStatusSettlesGrpcCallsAndHttpStatusSettlesOtherRequests) {
   auto both = by_call({16});
   both.charged = {{401, 401}};
   for (const unsigned status : {401U, 200U}) {
@@ -217,7 +217,7 @@ TEST(Settlements, GrpcStatusDecidesAboutCallsAndHttpStatusAboutOtherRequests) {
   EXPECT_EQ(call.spent(1), kReserved) << "the HTTP status decides without grpc_status";
 }
 
-TEST(Settlements, RuleByGrpcStatusAndRuleByBodyCostAreSettledSeparately) {
+TEST(Settlements, RuleThatChargesByGrpcStatusIsSettledApartFromARuleThatChargesByBodyCost) {
   ReservedCall both({by_call({16}), by_body()});
   EXPECT_FALSE(both.answered());
   both.pass({R"({"n":4})"});
@@ -230,7 +230,7 @@ TEST(Settlements, RuleByGrpcStatusAndRuleByBodyCostAreSettledSeparately) {
 
 // The charge must be settled before the client has the last octet, because the client may then send its next
 // request.
-TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
+TEST(Settlements, CostInABodyOfKnownLengthIsSettledAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));
   one.pass({R"({"n":)"});
@@ -241,7 +241,7 @@ TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-TEST(Settlements, KeepsTheChargeIfTheBodyIsTruncated) {
+TEST(Settlements, ReservedCostStaysChargedIfTheBodyIsTruncated) {
   for (const auto framing : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
     Reserved one({by_body()});
     ASSERT_TRUE(one.begins(framing, framing == Framing::Length ? 30 : 0));
@@ -252,7 +252,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTruncated) {
   }
 }
 
-TEST(Settlements, DoesNotReadACompressedBody) {
+TEST(Settlements, CompressedBodyIsNotReadAndStaysChargedTheReserve) {
   for (const auto* coding : {"gzip", "br", "GZIP"}) {
     Reserved one({by_body()});
     one.head.fields.push_back({"Content-Encoding", coding});
@@ -264,7 +264,7 @@ TEST(Settlements, DoesNotReadACompressedBody) {
   EXPECT_TRUE(plain.begins(Framing::Chunked));
 }
 
-TEST(Settlements, ReadsABodyOfTheMaximumSize) {
+TEST(Settlements, CostIsReadFromABodyOfTheMaximumSize) {
   const std::string body = R"({"n":4})" + std::string(57, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
     Reserved one({by_body(64)});
@@ -275,7 +275,7 @@ TEST(Settlements, ReadsABodyOfTheMaximumSize) {
   }
 }
 
-TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
+TEST(Settlements, ReservedCostStaysChargedIfTheBodyIsTooLong) {
   Reserved announced({by_body(64)});
   EXPECT_FALSE(announced.begins(Framing::Length, 65));
   EXPECT_TRUE(announced.settled(Settled::Unreadable));
@@ -307,7 +307,7 @@ TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
   }
 }
 
-TEST(Settlements, CostInTheBodyDoesNotChargeARuleThatTheStatusRefunded) {
+TEST(Settlements, RuleThatTheStatusRefundedIsNotChargedByTheCostInTheBody) {
   auto of_good_answers = by_body();
   of_good_answers.charged = {{200, 299}};
   Reserved both({of_good_answers, by_body()});
@@ -321,7 +321,7 @@ TEST(Settlements, CostInTheBodyDoesNotChargeARuleThatTheStatusRefunded) {
   EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
-TEST(Settlements, DoesNotSettleARuleThatChargedNothing) {
+TEST(Settlements, RuleThatChargedNothingIsNotSettled) {
   Reserved one({by_header()});
   one.bill.outcomes()[0].allowed = false;  // a shadow rule had refused the request
   EXPECT_FALSE(one.says("4"));
@@ -330,7 +330,7 @@ TEST(Settlements, DoesNotSettleARuleThatChargedNothing) {
 }
 
 // The second limiter of an elastic rule is also settled, but does not count as a second settlement.
-TEST(Settlements, CountsTheSettlementOfAnElasticRuleOnce) {
+TEST(Settlements, SettlementOfARuleWithAnElasticLimitIsCountedOnce) {
   Reserved one({by_header()});
   auto other = Reserved::charge_of(one.rules[0]);
   other.key.lo += 100;
@@ -344,7 +344,7 @@ TEST(Settlements, CountsTheSettlementOfAnElasticRuleOnce) {
 
 // weir sends the settlement to Redis without waiting for a reply. It computes the remaining units from the
 // reply to the charge.
-TEST(Settlements, ComputesTheRemainingCountOfARedisLimit) {
+TEST(Settlements, RemainingCountOfALimitInRedisIsComputedWithoutAReply) {
   const auto told = [](limit::Cost remaining, std::string_view cost) {
     Reserved one({by_header()}, policy::Store::Redis);
     one.bill.outcomes()[0] = {

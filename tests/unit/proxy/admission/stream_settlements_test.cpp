@@ -14,7 +14,7 @@ namespace weir::proxy {
 namespace {
 
 // max_body, which is 64 octets here, does not bound the length of a stream.
-TEST(StreamSettlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
+TEST(StreamSettlements, LastCostInAStreamIsSettledWhenTheStreamEnds) {
   Reserved one({by_body(), by_header(), by_body(1)});
   one.head.fields.push_back({"X-Cost", "3"});
   one.head.fields.push_back({"Content-Type", "text/event-stream; charset=utf-8"});
@@ -36,7 +36,7 @@ TEST(StreamSettlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
 
 // The charge must be settled early, because the client may send its next request as soon as it has the last
 // octet.
-TEST(StreamSettlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
+TEST(StreamSettlements, StreamOfKnownLengthIsSettledBeforeItsLastOctetIsSent) {
   Reserved one({by_body()});
   one.head.fields.push_back({"Content-Type", "application/x-ndjson"});
   ASSERT_TRUE(one.begins(Framing::Length, 15));
@@ -46,7 +46,7 @@ TEST(StreamSettlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
   EXPECT_EQ(one.spent(), 7U);
 }
 
-TEST(StreamSettlements, KeepTheReserveIfAStreamIsTruncatedCompressedOrStatesNoCost) {
+TEST(StreamSettlements, ReserveStaysChargedIfAStreamIsTruncatedCompressedOrHasNoCost) {
   Reserved cut({by_body()});
   cut.head.fields.push_back({"Content-Type", "text/event-stream"});
   ASSERT_TRUE(cut.begins(Framing::Chunked));
@@ -96,7 +96,7 @@ std::string many_events(std::size_t count) {
   return text;
 }
 
-TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileWeirForwardsIt) {
+TEST(StreamSettlements, StreamIsChargedBeyondItsReserveWhileWeirForwardsIt) {
   Streamed one({by_stream(false)});
   EXPECT_EQ(one.relay(kEvent), kEvent.size());
   EXPECT_EQ(one.spent(), 20U);
@@ -108,7 +108,7 @@ TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileWeirForwardsIt) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-TEST(StreamSettlements, ChargeTheStatedCostIfItExceedsTheEstimate) {
+TEST(StreamSettlements, StreamIsChargedItsStatedCostIfThatExceedsTheEstimate) {
   Streamed one({by_stream(false)});
   (void)one.relay(many_events(2));
   one.pass({"data: {\"n\":77}\n\n"});
@@ -117,7 +117,7 @@ TEST(StreamSettlements, ChargeTheStatedCostIfItExceedsTheEstimate) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-TEST(StreamSettlements, HoldBackTheFirstEventBeyondTheBudget) {
+TEST(StreamSettlements, FirstEventBeyondTheBudgetIsNotForwarded) {
   Streamed one({by_stream(true)});
   EXPECT_EQ(one.relay(many_events(7)), 5 * kEvent.size()) << "100 units are five events";
   EXPECT_TRUE(one.settlements.meter()->cuts());
@@ -153,7 +153,7 @@ TEST(StreamSettlements, CutStreamIsChargedItsEstimateIfTheStatedCostIsLower) {
 
 // If one rule cuts the stream, every other rule charges the cost that the stream has stated so far, but at
 // least its reserve.
-TEST(StreamSettlements, StreamCutByOneRuleIsChargedAtLeastTheReserveByOtherRules) {
+TEST(StreamSettlements, StreamThatOneRuleCutsIsChargedAtLeastTheReserveByOtherRules) {
   auto cheap = by_stream(true);
   cheap.stream->per_event = 1;
   Streamed silent({by_stream(true), cheap, by_body()});
@@ -218,7 +218,7 @@ struct ElasticStream : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(StreamSettlements, ElasticRuleRefundsEachLimiterAtMostItsCharge) {
+TEST(StreamSettlements, EachLimiterOfAnElasticRuleIsRefundedAtMostItsCharge) {
   ElasticStream one;
   EXPECT_EQ(one.settlements.meter()->admit(many_events(2), one.charged_at), 2 * kEvent.size());
   EXPECT_EQ(one.spent(), 100U);
@@ -249,7 +249,7 @@ struct WithoutRedis : Reserved {
   }
 };
 
-TEST(StreamSettlements, EventsAreForwardedUnchargedUntilTheMeterAsksRedisAgain) {
+TEST(StreamSettlements, EventsAreForwardedUnchargedUntilWeirAsksRedisAgain) {
   using policy::OnStoreFailure;
   const auto moment = base::Duration(1);
   for (const auto& [on_failure, cut] :
@@ -267,7 +267,7 @@ TEST(StreamSettlements, EventsAreForwardedUnchargedUntilTheMeterAsksRedisAgain) 
   }
 }
 
-TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfOnStoreFailureIsClosed) {
+TEST(StreamSettlements, StreamIsCutIfRedisDoesNotAnswerAndOnStoreFailureIsClosed) {
   WithoutRedis one(policy::OnStoreFailure::Closed, true);
   EXPECT_EQ(one.meter().admit(kEvent, one.charged_at), 0U);
   const auto again = one.ask_redis(one.charged_at);
@@ -286,7 +286,7 @@ TEST(StreamSettlements, CutStreamDoesNotCountTowardsAPenalty) {
   EXPECT_EQ(stats.penalty_keys + stats.violations_lost, 0U);
 }
 
-TEST(StreamSettlements, HoldBackOnlyTheEndOfAnEventThatArrivesInPieces) {
+TEST(StreamSettlements, OnlyTheEndOfAnEventThatArrivesInPiecesIsHeldBack) {
   Streamed one({by_stream(true)});
   EXPECT_EQ(one.relay(many_events(5) + "data: "), 5 * kEvent.size() + 6);
   EXPECT_EQ(one.relay("{}\n"), 3U);
@@ -304,7 +304,7 @@ TEST(StreamSettlements, StreamThatMayNotBeCutIsForwardedAndOwesItsEstimate) {
   EXPECT_TRUE(one.settled(Settled::Estimated));
 }
 
-TEST(StreamSettlements, StreamBrokenOffWhileItsEstimateIsBelowTheReserveIsChargedTheReserve) {
+TEST(StreamSettlements, StreamThatBreaksOffBelowItsReserveIsChargedTheReserve) {
   auto cheap = by_stream(true);
   cheap.stream->per_event = 1;
   Streamed broken({cheap});
@@ -318,7 +318,7 @@ TEST(StreamSettlements, StreamBrokenOffWhileItsEstimateIsBelowTheReserveIsCharge
   EXPECT_EQ(whole.spent(), 3U);
 }
 
-TEST(StreamSettlements, CountOnlyEventsThatAreJsonObjects) {
+TEST(StreamSettlements, OnlyEventsThatAreJsonObjectsCount) {
   Streamed one({by_stream(true)});
   const std::string_view text =
       ": comment\n\ndata: [DONE]\n\nevent: ping\n\ndata:  \n\ndata\n\ndata: text\n\n";
@@ -352,7 +352,7 @@ TEST(StreamSettlements, StreamIsChargedItsReserveIfMemoryIsTooShortToReadItsCost
   EXPECT_EQ(one.body_memory.taken(), 0U);
 }
 
-TEST(StreamSettlements, MemoryOfAStreamCountsUntilTheStreamIsSettled) {
+TEST(StreamSettlements, MemoryOfAStreamCountsAsBodyMemoryUntilTheStreamIsSettled) {
   const auto taken_by = [](const std::vector<Settlement>& of_rules) {
     Reserved one(of_rules);
     one.head.fields.push_back({"Content-Type", "text/event-stream"});

@@ -19,7 +19,7 @@ void receive(Inbox& inbox, std::string_view bytes) {
   inbox.received(bytes.size());
 }
 
-TEST(BlockPool, ReusesReturnedBlocks) {
+TEST(BlockPool, ReturnedBlocksAreReused) {
   BlockPool pool(64);
   auto block = pool.take();
   const auto* where = block.get();
@@ -82,7 +82,7 @@ TEST(BlockPool, CountsBlocksInUseAgainstThePeak) {
   EXPECT_EQ(pool.kept(), 6U);
 }
 
-TEST(Inbox, TakesABlockToReadAndReleasesItWhenEmpty) {
+TEST(Inbox, BlockIsTakenForAReadAndReleasedWhenAllBytesAreConsumed) {
   BlockPool pool(64);
   Inbox inbox(pool);
   EXPECT_TRUE(inbox.empty());
@@ -109,7 +109,7 @@ TEST(Inbox, ReturnsItsBlockOnDestruction) {
   EXPECT_EQ(pool.take().get(), where);
 }
 
-TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyIsForwarded) {
+TEST(Inbox, RequestHeadStaysInPlaceWhileItsBodyIsForwarded) {
   BlockPool pool(16);
   Inbox inbox(pool);
   receive(inbox, "head0123456789ab");
@@ -131,7 +131,7 @@ TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyIsForwarded) {
   EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
 }
 
-TEST(Inbox, MakesRoomForTheBodyOfALaterPipelinedRequest) {
+TEST(Inbox, BodyOfALaterPipelinedRequestHasRoomInTheBlock) {
   BlockPool pool(32);
   Inbox inbox(pool);
   receive(inbox, "one.two.three...four............");
@@ -147,7 +147,7 @@ TEST(Inbox, MakesRoomForTheBodyOfALaterPipelinedRequest) {
 }
 
 // Many heads arrive at once. At most twice as many octets may be moved as are received.
-TEST(Inbox, ReadingPipelinedHeadsMovesFewOctets) {
+TEST(Inbox, FewOctetsAreMovedWhenPipelinedHeadsAreRead) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
   Inbox inbox(pool);

@@ -62,7 +62,7 @@ TEST_F(IdleTest, IdleConnectionsCloseAtOnceWhenARetiringWorkerStops) {
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
-TEST_F(IdleTest, EvictedIdleConnectionsCloseAtOnce) {
+TEST_F(IdleTest, IdleConnectionsThatMustMakeRoomCloseAtOnce) {
   fixture_.worker.idle_evictor.want(2, IdleEvictor::Rank::Quiet);
   pass(2);
   EXPECT_EQ(fixture_.worker.sessions, 2U);
@@ -85,7 +85,7 @@ TEST_F(IdleTest, RequestOnALongIdleConnectionIsServedAtOnce) {
   EXPECT_EQ(fixture_.worker.sessions, 1U) << "the idle time began again";
 }
 
-TEST_F(IdleTest, IncompleteHeadOnAnIdleConnectionGetsTheHeadTimeout) {
+TEST_F(IdleTest, HeadTimeoutAppliesToAnIncompleteHeadOnAnIdleConnection) {
   std::string half = "GET / HTTP/1.1\r\n";
   net::asio::write(clients_.front(), net::asio::buffer(half));
   pass(5);

@@ -16,25 +16,25 @@ RequestReport answered_with(unsigned status) {
   return report;
 }
 
-TEST(AccessReport, LimitersGetTheLatencyOfTheServer) {
+TEST(AccessReport, AdaptiveLimitLearnsTheLatencyOfTheServer) {
   const auto ending = ending_of(answered_with(200));
   EXPECT_EQ(ending.latency, milliseconds(40));
   EXPECT_FALSE(ending.failed);
 }
 
-TEST(AccessReport, LimitersGetNoResultForAServerError) {
+TEST(AccessReport, AdaptiveLimitLearnsNothingFromAServerError) {
   const auto ending = ending_of(answered_with(500));
   EXPECT_FALSE(ending.latency);
   EXPECT_FALSE(ending.failed);
 }
 
-TEST(AccessReport, LimitersGetAFailureIfNoServerResponded) {
+TEST(AccessReport, AdaptiveLimitLearnsOfAFailureIfNoServerResponded) {
   RequestReport report;
   report.failure = "upstream_failed";
   EXPECT_TRUE(ending_of(report).failed);
 }
 
-TEST(AccessReport, LimitersGetNoResultIfTheClientLeft) {
+TEST(AccessReport, AdaptiveLimitLearnsNothingIfTheClientLeft) {
   RequestReport report;
   report.failure = "client_left";
   const auto ending = ending_of(report);

@@ -41,7 +41,7 @@ struct Paced : LoneWorker {
   base::Duration waited{0};
 };
 
-TEST(Pacing, PieceSizeIsTheRateTimesATenthOfASecondWithinBounds) {
+TEST(Pacing, PieceHasTheOctetsOfATenthOfASecondWithinBounds) {
   EXPECT_EQ(piece_of({100'000, seconds(1)}), 10'000U);
   EXPECT_EQ(piece_of({1, milliseconds(1)}), 512U);
   EXPECT_EQ(piece_of({kMebibyte, seconds(1)}), kPiece);
@@ -67,7 +67,7 @@ TEST(Pacing, PiecesOfAKeyAreForwardedAtTheRateAfterABurst) {
   }
 }
 
-TEST(Pacing, ExchangesOfAKeyTakeTurns) {
+TEST(Pacing, RequestsOfAKeyForwardTheirPiecesInTurn) {
   Paced all;
   const auto one = all.pacing(1), other = all.pacing(1);
   base::TimePoint last{};
@@ -109,7 +109,7 @@ TEST(Pacing, SlowestOfSeveralRulesDecidesTheDelay) {
   EXPECT_EQ(all.counters.bandwidth_waited(1).value(), 0U);
 }
 
-TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
+TEST(Pacing, KeyIsChargedAtMostTenSecondsInAdvance) {
   Paced all;
   const auto since = all.clock.now();
   Pacing::Turn last{true, {}};
@@ -134,7 +134,7 @@ TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
   EXPECT_LE(gate.wait(), seconds(1));
 }
 
-TEST(PaceGate, ChargesAPieceOnceEvenIfItIsForwardedInParts) {
+TEST(PaceGate, PieceIsChargedOnceEvenIfItIsForwardedInParts) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_client();
@@ -148,7 +148,7 @@ TEST(PaceGate, ChargesAPieceOnceEvenIfItIsForwardedInParts) {
   EXPECT_LE(left.delay, milliseconds(16)) << "one piece is charged";
 }
 
-TEST(PaceGate, HoldsOctetsBackAndAsksAgainAfterAtMostASecond) {
+TEST(PaceGate, OctetsAheadOfTheRateAreHeldBackForAtMostASecondAtATime) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_server();

@@ -61,7 +61,7 @@ class Displacement : public ::testing::Test {
   Queue queue{2};  // two workers
 };
 
-TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
+TEST_F(Displacement, LastRequestOfTheLowestPriorityIsDisplaced) {
   join("a1", departure(1), 3);
   join("a2", departure(2), 7);
   join("b1", departure(3), 7);
@@ -82,7 +82,7 @@ TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
   EXPECT_EQ(tickets["c1"]->departure().at, at(3)) << "the departure before the request of priority 7";
 }
 
-TEST_F(Displacement, DisplacesARequestOfTheClientWithMostWaitingRequests) {
+TEST_F(Displacement, RequestOfTheClientWithMostWaitingRequestsIsDisplaced) {
   join("b1", departure(1), 9);
   join("a1", departure(2), 9);
   join("a2", departure(3), 9);
@@ -93,7 +93,7 @@ TEST_F(Displacement, DisplacesARequestOfTheClientWithMostWaitingRequests) {
   EXPECT_EQ(evicted(1), "c1") << "of equal clients, the client whose turn comes last";
 }
 
-TEST_F(Displacement, NewRequestTakesAnUnusedDepartureBeforeDisplacingAnotherRequest) {
+TEST_F(Displacement, NewRequestTakesAnUnusedDepartureAndDisplacesNoRequest) {
   join("a1", departure(1), 0);
   queue.offer(departure(2), 0);
   ASSERT_TRUE(queue.has_place_for(newcomer(9)));
@@ -104,7 +104,7 @@ TEST_F(Displacement, NewRequestTakesAnUnusedDepartureBeforeDisplacingAnotherRequ
   EXPECT_FALSE(queue.has_place_for(newcomer(9)));
 }
 
-TEST_F(Displacement, NewRequestCannotCostMoreThanTheDisplacedRequest) {
+TEST_F(Displacement, NewRequestCannotDisplaceARequestThatCostsLess) {
   join("a1", departure(1, 2), 9);
   EXPECT_TRUE(queue.has_place_for(newcomer(0, 'z', 2)));
   EXPECT_FALSE(queue.has_place_for(newcomer(0, 'z', 3)));
@@ -113,7 +113,7 @@ TEST_F(Displacement, NewRequestCannotCostMoreThanTheDisplacedRequest) {
   EXPECT_FALSE(queue.has_place_for(elsewhere));
 }
 
-TEST_F(Displacement, DisplacedRequestThatHasLeftIsNotReportedAsEvicted) {
+TEST_F(Displacement, DisplacedRequestWhoseClientHasLeftIsNotReported) {
   auto& ticket = join("a1", departure(1), 9);
   (void)queue.displace(newcomer(0));
   EXPECT_FALSE(ticket.waits());
@@ -123,7 +123,7 @@ TEST_F(Displacement, DisplacedRequestThatHasLeftIsNotReportedAsEvicted) {
   EXPECT_EQ(evicted(0), "");
 }
 
-TEST_F(Displacement, ReportsWhetherANewRequestMayDisplaceAQueuedRequest) {
+TEST_F(Displacement, TellsWhetherANewRequestMayDisplaceAQueuedRequest) {
   EXPECT_FALSE(queue.may_yield_to(0));
   auto& ticket = join("a1", departure(1), 4);
   EXPECT_TRUE(queue.may_yield_to(3));
@@ -159,7 +159,7 @@ TEST_F(Displacement, ClientDisplacesAnotherClientUntilBothHaveEquallyManyRequest
   EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
 }
 
-TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyRequests) {
+TEST_F(Displacement, LowerPriorityIsDisplacedBeforeAClientWithManyRequests) {
   for (int i = 1; i <= 3; ++i) join("a" + std::to_string(i), departure(i));
   join("b1", departure(4), 6);
   (void)queue.displace(newcomer(5, 'c'));
@@ -168,7 +168,7 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyRequests) {
 }
 
 // Another rule delays the ticket "a2", so "a2" cannot take an earlier departure and keeps the last one.
-TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
+TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
   join("a2", departure(3), 5, base::TimePoint::max(), at(3));
@@ -182,7 +182,7 @@ TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
   EXPECT_EQ(queue.take_due(0, at(3)), tickets["a2"].get());
 }
 
-TEST_F(Displacement, EvictsARequestThatCannotDepartBeforeItsDeadline) {
+TEST_F(Displacement, RequestThatCannotDepartBeforeItsDeadlineIsEvicted) {
   join("a1", departure(1), 5, at(3));
   join("a2", departure(2), 5, at(3));
   queue.evict_overtaken(kLane);

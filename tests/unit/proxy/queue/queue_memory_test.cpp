@@ -34,7 +34,7 @@ Departure departure(int second) {
   return {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}, .shared_places = 100};
 }
 
-TEST(QueueMemory, LackOfMemoryWhenARequestJoinsLeavesNoRequestInTheQueue) {
+TEST(QueueMemory, RequestThatFindsNoMemoryIsNotLeftInTheQueue) {
   Queue queue(1);
   Queue::Ticket first(0, {1, 0}, 5), second(0, {2, 0}, 5);
   const int made = fail_each_allocation([&] { queue.join(first, departure(1)); },
@@ -62,7 +62,7 @@ TEST(QueueMemory, LackOfMemoryWhenARequestJoinsLeavesNoRequestInTheQueue) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST(QueueMemory, LackOfMemoryWhenADepartureIsOfferedLeavesNoDeparture) {
+TEST(QueueMemory, OfferedDepartureThatFindsNoMemoryIsNotLeftInTheQueue) {
   Queue queue(1);
   const int made = fail_each_allocation([&] { queue.offer(departure(1), 0); },
                                         [&] { EXPECT_EQ(queue.next_due(0), base::TimePoint::max()); });

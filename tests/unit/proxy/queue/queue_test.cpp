@@ -57,7 +57,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, OverallFullnessIsThatOfTheFullestSharedQueue) {
+TEST_F(QueueTest, FullnessOfAllQueuesIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
@@ -130,7 +130,7 @@ TEST_F(QueueTest, ClientsOfOnePriorityTakeTurns) {
   EXPECT_EQ(depart_all(), "abcaba");
 }
 
-TEST_F(QueueTest, ReturningClientWaitsBehindTheOtherClients) {
+TEST_F(QueueTest, ClientThatSendsAgainWaitsBehindTheOtherClients) {
   join('a', 0), join('b', 1), join('c', 2);
   EXPECT_EQ(depart(0), "a");
   join('a', 3);
@@ -145,7 +145,7 @@ TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
-TEST_F(QueueTest, LeavingRequestFreesTheLastDeparture) {
+TEST_F(QueueTest, LastDepartureIsFreedIfARequestLeavesTheQueue) {
   join('a', 1);
   auto& second = join('a', 2);
   join('a', 3);
@@ -167,7 +167,7 @@ TEST_F(QueueTest, ClientKeepsItsTurnIfOneOfItsRequestsLeaves) {
 
 // When `a` leaves, the limiter cannot take back the departure of `a`, because it has already promised a later
 // departure.
-TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
+TEST_F(QueueTest, NextRequestThatJoinsTakesAnUnusedDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
   join('b', 2);
@@ -176,7 +176,7 @@ TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
   EXPECT_EQ(depart(1), "b");
 }
 
-TEST_F(QueueTest, DropsAnUnusedDepartureWhenItIsDue) {
+TEST_F(QueueTest, UnusedDepartureIsDroppedWhenItIsDue) {
   queue.leave(join('a', 1, 5, 1));
   EXPECT_EQ(queue.next_due(1), at(1)) << "the worker of the request that left drops the departure";
   EXPECT_EQ(queue.take_due(1, at(1)), nullptr);
@@ -184,7 +184,7 @@ TEST_F(QueueTest, DropsAnUnusedDepartureWhenItIsDue) {
   EXPECT_EQ(queue.surplus(kLane), nullptr);
 }
 
-TEST_F(QueueTest, OfferedDepartureGoesToTheNextRequest) {
+TEST_F(QueueTest, OfferedEarlierDepartureGoesToTheNextRequest) {
   join('a', 5), join('b', 6);
   queue.offer(departure(1), 1);
   EXPECT_EQ(depart(1), "a");
@@ -208,7 +208,7 @@ TEST_F(QueueTest, NextRequestIsTakenFromTheQueueOnlyByItsWorker) {
 }
 
 // Another rule delays the request of `a` until second 5.
-TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
+TEST_F(QueueTest, OtherRequestsDepartBeforeARequestThatAnotherRuleDelays) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
   EXPECT_EQ(depart(1), "b");
@@ -218,7 +218,7 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
 
 // The requests of `c` and `d` may not take departures before second 3. When `a` and `b` leave, the last two
 // departures must therefore stay in the queue.
-TEST_F(QueueTest, DelayedRequestsKeepTheLastDeparturesWhenOtherRequestsLeave) {
+TEST_F(QueueTest, RequestsThatAnotherRuleDelaysKeepTheLastDeparturesWhenOthersLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
@@ -230,7 +230,7 @@ TEST_F(QueueTest, DelayedRequestsKeepTheLastDeparturesWhenOtherRequestsLeave) {
   EXPECT_EQ(depart(4), "d");
 }
 
-TEST_F(QueueTest, NewRequestTakesADepartureThatIsTooEarlyForDelayedRequests) {
+TEST_F(QueueTest, NewRequestTakesADepartureThatIsTooEarlyForADelayedRequest) {
   auto& first = join('a', 1);
   join('b', 2, 5, 0, kLane, at(2));
   queue.leave(first);
@@ -243,7 +243,7 @@ TEST_F(QueueTest, NewRequestTakesADepartureThatIsTooEarlyForDelayedRequests) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
+TEST_F(QueueTest, RequestThatAnotherRuleDelaysDoesNotDelayOtherRequestsOfItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
   EXPECT_EQ(depart(1), "a") << "the client's second request takes the first departure";

@@ -98,7 +98,7 @@ TEST_F(ShaperTest, RequestWithADepartureInThePastDepartsAtOnce) {
   EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
 }
 
-TEST_F(ShaperTest, WakesEarlierIfANewDepartureIsEarlier) {
+TEST_F(ShaperTest, TimerWakesEarlierIfANewDepartureIsEarlier) {
   open(kOtherLane, slow), open(kLane, quick);
   join(kOtherLane, slow);
   auto& soon = join(kLane, quick);
@@ -109,7 +109,7 @@ TEST_F(ShaperTest, WakesEarlierIfANewDepartureIsEarlier) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
+TEST_F(ShaperTest, LastDepartureOfALeavingRequestGoesToTheNextRequestThatJoins) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;
@@ -123,7 +123,7 @@ TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
 }
 
 // A client that retried earlier than retry_after would be overtaken again by other requests.
-TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
+TEST_F(ShaperTest, RetryAfterOfAnOvertakenRequestIsTheTimeWhenARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
   auto& low = join(kLane, slow, kClient, 1000, 5, began + std::chrono::minutes(90));
@@ -146,7 +146,7 @@ TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
 }
 
 // Uses the limiter `quick`, because the test waits until the second request departs.
-TEST_F(ShaperTest, NextRequestTakesTheDepartureOfALeavingRequest) {
+TEST_F(ShaperTest, WaitingRequestTakesTheDepartureOfARequestThatLeaves) {
   open(kLane, quick);
   join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -174,7 +174,7 @@ TEST_F(ShaperTest, LimitsTheWaitingRequestsOfAClient) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, WakesADisplacedRequestAtOnce) {
+TEST_F(ShaperTest, DisplacedRequestIsWokenAtOnce) {
   open(kLane, slow);
   auto& worse = join(kLane, slow);
   const auto newcomer = [&](policy::Priority priority, std::uint64_t most = 10) {
@@ -207,7 +207,7 @@ TEST_F(ShaperTest, DisplacesARequestOfAClientWithMoreWaitingRequests) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, PassesAnUnusedDepartureToTheNextRequest) {
+TEST_F(ShaperTest, UnusedDepartureIsPassedToTheNextRequest) {
   open(kLane, quick);
   auto& first = join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -230,7 +230,7 @@ TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
 
 // The first request gives up (Ticket::leave()) in the same turn of the event loop in which its departure is
 // due. Each of the two requests must end exactly once.
-TEST_F(ShaperTest, RequestLeavingWhenItsDepartureIsDueEndsOnce) {
+TEST_F(ShaperTest, RequestThatLeavesWhenItsDepartureIsDueEndsOnlyOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
@@ -243,7 +243,7 @@ TEST_F(ShaperTest, RequestLeavingWhenItsDepartureIsDueEndsOnce) {
 }
 
 // The event loop of a worker is destroyed while requests of the worker wait.
-TEST_F(ShaperTest, RequestOfADestroyedEventLoopLeavesTheQueue) {
+TEST_F(ShaperTest, RequestWhoseEventLoopIsDestroyedLeavesTheQueue) {
   SharedQueue own{1};
   {
     net::asio::io_context loop{1};

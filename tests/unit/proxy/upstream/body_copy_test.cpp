@@ -5,7 +5,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(BodyCopy, RepeatsTheSentPartOfABodyInTheFramingOfTheRequest) {
+TEST(BodyCopy, SentPartOfABodyIsRepeatedInTheFramingOfTheRequest) {
   BodyCopy copy;
   copy.begin();
   copy.see("hello");
@@ -28,7 +28,7 @@ TEST(BodyCopy, EmptyCopyAppendsNoChunk) {
   EXPECT_EQ(text, "");
 }
 
-TEST(BodyCopy, KeepsNoMoreThanItsBound) {
+TEST(BodyCopy, LongerBodyThanTheBoundIsNotKept) {
   BodyCopy copy;
   copy.begin();
   copy.see(std::string(BodyCopy::kMost, 'x'));
@@ -39,7 +39,7 @@ TEST(BodyCopy, KeepsNoMoreThanItsBound) {
   EXPECT_FALSE(copy.is_whole()) << "the beginning is missing for good";
 }
 
-TEST(BodyCopy, CopiesNothingBeforeBeginOrAfterDrop) {
+TEST(BodyCopy, NothingIsCopiedBeforeBeginOrAfterDrop) {
   BodyCopy copy;
   copy.see("x");
   EXPECT_FALSE(copy.is_whole());
