@@ -72,7 +72,7 @@ struct Written {
   }
 };
 
-TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateMovedToANewProcess) {
+TEST(LogLineReader, SettlementOrRefundAfterTheStateMovedToANewProcessIsIgnored) {
   Written written;
   // Gives the settlement and the refund a timestamp. Changes in the key table have timestamps.
   written.amendments[2].timestamp = limit::timestamp_at(written.amendments[2].at);

@@ -101,7 +101,7 @@ class ReplayTest : public testing::Test {
   std::vector<policy::Rule> recorded_;
 };
 
-TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
+TEST_F(ReplayTest, ReportListsTheClientsThatALowerLimitWouldRefuse) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
   requests.push_back({.at = kStart, .ip = "198.51.100.1"});
@@ -158,7 +158,7 @@ policy::Rule adapting_rule() {
   return rule;
 }
 
-TEST_F(ReplayTest, DecidesEachRequestWithItsLoggedAdaptFactor) {
+TEST_F(ReplayTest, RequestIsReplayedWithItsLoggedAdaptFactor) {
   recorded_ = {adapting_rule()};
   const auto at = [&](int second, limit::Factor factor) {
     return Request{.at = kStart + second * 1s,
@@ -171,7 +171,7 @@ TEST_F(ReplayTest, DecidesEachRequestWithItsLoggedAdaptFactor) {
   EXPECT_EQ(replay(requests, {rule_of("per-ip", bucket("10/day", 10), {"ip"})}).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, NotesThatTheLogHasNoFactorOfARuleThatAdapts) {
+TEST_F(ReplayTest, ReportSaysThatTheLogHasNoFactorOfARuleThatAdapts) {
   const auto report = replay({{.first = true}}, {adapting_rule()});
   ASSERT_EQ(report.notes.size(), 1U);
   EXPECT_EQ(report.notes[0],
@@ -179,7 +179,7 @@ TEST_F(ReplayTest, NotesThatTheLogHasNoFactorOfARuleThatAdapts) {
             "limit");
 }
 
-TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
+TEST_F(ReplayTest, ReportSaysThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());
   EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "log lines may come in any order";
@@ -190,13 +190,13 @@ TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   }
 }
 
-TEST_F(ReplayTest, OptionsRequestForTheWholeServerHasThePathStar) {
+TEST_F(ReplayTest, OptionsRequestForTheWholeServerIsReplayedWithThePathStar) {
   const std::vector<Request> requests{{.path = "*", .method = "OPTIONS"},
                                       {.path = "http://a", .method = "OPTIONS"}};
   EXPECT_EQ(replay(requests, {rule_of("per-path", bucket("1/day", 1), {"path"})}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
+TEST_F(ReplayTest, LoggedResetOfAKeyIsRepeated) {
   recorded_ = {rule_of("login", bucket("1/day", 2), {"ip"})};
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
@@ -217,7 +217,7 @@ TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
   EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
 }
 
-TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
+TEST_F(ReplayTest, ReportCountsLoggedResetsThatDoNotApplyToTheNewRules) {
   const auto before = rule_of("login", bucket("1/day", 2), {"user"});
   const auto now = rule_of("login", bucket("1/day", 1), {"ip"});
   const auto holding = rule_of("login", *limit::Concurrency::make(3), {"user"});
@@ -233,7 +233,7 @@ TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
   EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no rule of the replay has that name
 }
 
-TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
+TEST_F(ReplayTest, ReportListsTheClientsThatARemovedRuleHadRefused) {
   recorded_ = {rule_of("old", bucket("1/h", 1), {"ip"})};
   const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
   const auto report = replay({{.verdict = "reject", .said = {refused}, .status = 429}}, {});
@@ -247,7 +247,7 @@ TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
   EXPECT_EQ(report.rules[0].clients[0].digest, "00000000000000020000000000000001");
 }
 
-TEST_F(ReplayTest, CountsShadowRefusalsSeparately) {
+TEST_F(ReplayTest, ShadowRefusalsAreCountedSeparately) {
   recorded_ = {rule_of("try", bucket("1/h", 1), {"ip"})};
   const observe::AppliedRule admitted{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule would{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "shadow_refused"};
@@ -272,7 +272,7 @@ TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   EXPECT_EQ(forward.newly.refused, 4U);  // only the first and the fourth request are admitted
 }
 
-TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
+TEST_F(ReplayTest, RequestsOfTheSameMicrosecondAreReplayedInTheOrderOfTheirTimestamps) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
@@ -339,7 +339,7 @@ TEST_F(ReplayTest, RuleKeyedByAHiddenParameterIsReplayedByItsLoggedKeyAndLeftOut
   EXPECT_EQ(shown.newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
+TEST_F(ReplayTest, LoggedSettlementsAreRepeatedAndNewRulesAreSettledByTheLoggedStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
@@ -357,7 +357,7 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, SettlesNewRulesByTheLoggedSizesOfBodies) {
+TEST_F(ReplayTest, NewRulesAreSettledByTheLoggedSizesOfBodies) {
   auto rule = rule_of("bytes", bucket("1/h", 5), {"ip"});
   rule.settlement = policy::Settlement{.kind = policy::Settlement::Kind::Bytes, .per = 1000};
   const auto refused = [&](std::optional<std::uint64_t> bytes, unsigned status = 200) {
@@ -370,7 +370,7 @@ TEST_F(ReplayTest, SettlesNewRulesByTheLoggedSizesOfBodies) {
   EXPECT_EQ(refused(4001, 404), 0U);
 }
 
-TEST_F(ReplayTest, NeverRefundsGrpcCallsThatAreChargedByTheirStatus) {
+TEST_F(ReplayTest, GrpcCallThatIsChargedByItsStatusIsNeverRefunded) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged_calls = 1U << 16U};
   const auto report = replay({{.status = 200}, {.at = kStart + 1s, .status = 200}}, {rule});
@@ -379,7 +379,7 @@ TEST_F(ReplayTest, NeverRefundsGrpcCallsThatAreChargedByTheirStatus) {
               ::testing::Contains(::testing::HasSubstr("\"failures\" charges gRPC calls by their status")));
 }
 
-TEST_F(ReplayTest, HoldsAConcurrencyPermitAsLongAsTheRequestLasted) {
+TEST_F(ReplayTest, ConcurrencyPermitIsHeldAsLongAsTheLoggedRequestLasted) {
   const std::vector rules{rule_of("at-once", *limit::Concurrency::make(1), {"ip"})};
   const auto overlapping = replay({{}, {.at = kStart + 400us}, {.at = kStart + 1000us}}, rules);
   EXPECT_EQ(overlapping.newly.refused, 1U);
@@ -392,7 +392,7 @@ TEST_F(ReplayTest, HoldsAConcurrencyPermitAsLongAsTheRequestLasted) {
   }));
 }
 
-TEST_F(ReplayTest, CountsUnusableLinesByReason) {
+TEST_F(ReplayTest, UnusableLinesAreCountedByReason) {
   Replay replay({.rules = {}, .routes = {}, .client = client_});
   replay.add("nonsense");
   replay.add("{}");

@@ -204,14 +204,14 @@ class AdaptFigure : public testing::Test {
   const std::vector<Second> without_ = Simulation(false).run(), with_ = Simulation(true).run();
 };
 
-TEST_F(AdaptFigure, AdaptMultipliesTheGoodAnswersOfAnOverloadedServer) {
+TEST_F(AdaptFigure, RuleWithAdaptGetsTenTimesAsManyGoodAnswersFromAnOverloadedServer) {
   EXPECT_GT(sum(with_, kRush, kRushEnd, &Second::good), 10 * sum(without_, kRush, kRushEnd, &Second::good));
   EXPECT_EQ(sum(without_, kRushEnd, kSeconds, &Second::good), 0) << "the queue outlasts the rush";
   EXPECT_EQ(with_.back().factor, 100) << "the whole limit returns";
   EXPECT_EQ(with_.back().good, kUsual);
 }
 
-TEST_F(AdaptFigure, PageShowsTheNumbersOfTheSimulation) {
+TEST_F(AdaptFigure, DesignPageShowsTheNumbersOfTheSimulation) {
   const auto page = config::test::contents((page_ / "adapt.md").string());
   for (const auto& one :
        {row("rush, without", without_, kRush, kRushEnd), row("rush, with", with_, kRush, kRushEnd),
@@ -220,7 +220,7 @@ TEST_F(AdaptFigure, PageShowsTheNumbersOfTheSimulation) {
     EXPECT_THAT(page, HasSubstr(one));
 }
 
-TEST_F(AdaptFigure, FigureShowsTheSimulation) {
+TEST_F(AdaptFigure, FigureInTheDesignPageEqualsTheSimulation) {
   const auto file = page_ / "adapt.svg";
   const auto wanted = figure(without_, with_);
   if (std::getenv("WEIR_WRITE_FIGURES") != nullptr) std::ofstream(file) << wanted;

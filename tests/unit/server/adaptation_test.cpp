@@ -51,7 +51,7 @@ class AdaptationTest : public testing::Test {
                          [this](std::size_t upstream) { return answers_[upstream]; }, log_};
 };
 
-TEST_F(AdaptationTest, FollowsTheUpstreamOfEachRule) {
+TEST_F(AdaptationTest, LimitOfEachRuleFollowsItsOwnUpstream) {
   watch({adapting("of-web", 0, "web"), adapting("of-api", 1, "api")});
   period(8, 50);
   EXPECT_EQ(factor(0), kWholeFactor);
@@ -61,7 +61,7 @@ TEST_F(AdaptationTest, FollowsTheUpstreamOfEachRule) {
   EXPECT_EQ(factor(1), 11) << "no answer in this period";
 }
 
-TEST_F(AdaptationTest, CountsOnlyTheAnswersOfThePeriod) {
+TEST_F(AdaptationTest, OnlyTheAnswersSinceTheLastPeriodCount) {
   answers_[8] = {.all = 1000, .failed = 1000, .measured = 0, .time = {}};
   watch({adapting("r", 1, "api")});
   adaptation_.look();
@@ -83,7 +83,7 @@ TEST_F(AdaptationTest, ReloadKeepsTheFactorOnlyIfNameAndAdaptSettingsAreUnchange
       << "a new rule with the label of a former rule starts at the whole limit";
 }
 
-TEST_F(AdaptationTest, HasNoTimerWithoutRulesThatAdapt) {
+TEST_F(AdaptationTest, NoTimerRunsIfNoRuleAdapts) {
   watch({});
   EXPECT_EQ(control_.poll(), 0U);
   EXPECT_TRUE(control_.stopped()) << "nothing to wait for";

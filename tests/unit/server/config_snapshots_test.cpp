@@ -121,14 +121,14 @@ TEST_F(ConfigSnapshotsTest, RejectedConfigurationAddsNoLimits) {
   EXPECT_EQ(config_snapshots_.limits(), had + 1) << "a smaller configuration still fits";
 }
 
-TEST_F(ConfigSnapshotsTest, ReloadReportsThatAChangedAlignKeepsTheCount) {
+TEST_F(ConfigSnapshotsTest, ReloadReportsThatARuleWithAnotherAlignKeepsItsCounts) {
   reload(rule("a", "limit = \"10/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\""));
   reload(rule("a", "limit = \"700/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\""));
   EXPECT_EQ(changes_, std::vector<std::string>{
                           "rule \"a\" has another align: its clients keep the count that they have used"});
 }
 
-TEST_F(ConfigSnapshotsTest, ChangeOfAnUpstreamsServersKeepsTheRules) {
+TEST_F(ConfigSnapshotsTest, RulesAreKeptIfTheServersOfAnUpstreamChange) {
   const auto first = reload(rule("a", kFive));
   auto settings = first->server_groups[0]->settings();
   settings.servers.push_back({.address = {"127.0.0.1", 9002, {}}});
@@ -148,7 +148,7 @@ TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
   EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
 }
 
-TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
+TEST_F(ConfigSnapshotsTest, RuleThatGetsAnEarlierLimitBackGetsTheEarlierRuleNumberBack) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
@@ -159,7 +159,7 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
 
 // The rule gets its first algorithm back, but its keys start with an empty counter. Late refunds of charges
 // under the first configuration must not change this counter.
-TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
+TEST_F(ConfigSnapshotsTest, RuleThatGetsAnEarlierAlgorithmBackStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
   EXPECT_THAT(changes_, Contains(HasSubstr("start with an empty counter")));
@@ -172,7 +172,7 @@ TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
 }
 
-TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsRuleNumber) {
+TEST_F(ConfigSnapshotsTest, RuleKeepsItsNumberIfOnlyItsConcurrencyLimitChanges) {
   const auto first = reload(rule("a", kTwoAtOnce));
   EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
   EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);

@@ -32,7 +32,7 @@ class ConfigWatchTest : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(ConfigWatchTest, ReportsAChangeOnceItIsStable) {
+TEST_F(ConfigWatchTest, ChangeOfAFileIsReportedOnceItIsStable) {
   read();
   EXPECT_FALSE(watch_.look());
   write("b");
@@ -41,7 +41,7 @@ TEST_F(ConfigWatchTest, ReportsAChangeOnceItIsStable) {
   EXPECT_FALSE(watch_.look()) << "reported already";
 }
 
-TEST_F(ConfigWatchTest, WaitsWhileTheFileKeepsChanging) {
+TEST_F(ConfigWatchTest, NothingIsReportedWhileTheFileKeepsChanging) {
   read();
   for (int i = 0; i < 5; ++i) {
     write(std::to_string(i));
@@ -50,7 +50,7 @@ TEST_F(ConfigWatchTest, WaitsWhileTheFileKeepsChanging) {
   EXPECT_TRUE(watch_.look());
 }
 
-TEST_F(ConfigWatchTest, ReportsAChangeMadeWhileTheFileWasRead) {
+TEST_F(ConfigWatchTest, ChangeMadeWhileTheFileWasReadIsReported) {
   const auto before = net::stamp_of(path());
   write("b");
   watch_.watch({{path(), before}});
@@ -58,7 +58,7 @@ TEST_F(ConfigWatchTest, ReportsAChangeMadeWhileTheFileWasRead) {
   EXPECT_TRUE(watch_.look());
 }
 
-TEST_F(ConfigWatchTest, ReportsAChangeOfAnAddedFile) {
+TEST_F(ConfigWatchTest, ChangeOfAFileThatWasAddedLaterIsReported) {
   watch_.watch({});
   watch_.add({{path(), net::stamp_of(path())}});
   EXPECT_FALSE(watch_.look());
@@ -67,14 +67,14 @@ TEST_F(ConfigWatchTest, ReportsAChangeOfAnAddedFile) {
   EXPECT_TRUE(watch_.look());
 }
 
-TEST_F(ConfigWatchTest, ReportsARemovedFile) {
+TEST_F(ConfigWatchTest, RemovedFileIsReported) {
   read();
   std::filesystem::remove(path());
   EXPECT_FALSE(watch_.look());
   EXPECT_TRUE(watch_.look());
 }
 
-TEST_F(ConfigWatchTest, ReportsNoChangeThatWeirMade) {
+TEST_F(ConfigWatchTest, ChangeOfAFileByWeirItselfIsNotReported) {
   read();
   write("of weir");
   watch_.note_replaced({path(), net::stamp_of(path())});

@@ -73,20 +73,20 @@ TEST_F(KeySearch, FindsNoClientForUnknownTexts) {
   EXPECT_THAT(find({}), IsEmpty());
 }
 
-TEST_F(KeySearch, ReturnsTheLimiterThatCountsTheClient) {
+TEST_F(KeySearch, SearchFindsTheLimiterThatCountsTheClient) {
   const auto found = find_shown(rule_, top_, std::vector<std::string>{"user:paula"});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].limiter_id, 4U);
   EXPECT_EQ(found[0].label, "api_key of paula 27de914d");
 }
 
-TEST_F(KeySearch, MatchesATruncatedLabel) {
+TEST_F(KeySearch, WholeLabelFindsAClientWhoseShownLabelIsTruncated) {
   const std::string name(60, 'x');
   add(top_.refused, kNobody, "api_key of " + name, 0);
   EXPECT_THAT(find({"user:" + name}), ElementsAre(kNobody));
 }
 
-TEST_F(KeySearch, ReadsACompleteDigestOfAnyClient) {
+TEST_F(KeySearch, CompleteDigestNamesAClientThatNoListShows) {
   const auto read = read_digest(std::vector{base::in_hex(kNobody)});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, kNobody);
@@ -95,7 +95,7 @@ TEST_F(KeySearch, ReadsACompleteDigestOfAnyClient) {
   EXPECT_FALSE(read_digest(std::vector<std::string>{"user:paula"}));
 }
 
-TEST_F(KeySearch, ReportsWhetherAClientIsInTheListsOfTopClients) {
+TEST_F(KeySearch, TellsWhetherAClientIsInTheListsOfTopClients) {
   EXPECT_TRUE(lists(top_, kAda));
   EXPECT_FALSE(lists(top_, kNobody));
 }

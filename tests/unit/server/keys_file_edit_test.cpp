@@ -29,7 +29,7 @@ class KeysFileEditTest : public testing::Test {
   const std::string path_ = folder_.write("keys.toml", "[[key]]\nkey = \"a\"\n");
 };
 
-TEST_F(KeysFileEditTest, ReplacesTheFileAndKeepsItsMode) {
+TEST_F(KeysFileEditTest, FileIsReplacedAndKeepsItsMode) {
   ASSERT_EQ(::chmod(path_.c_str(), 0640), 0);
   struct stat before {
   }, after{};
@@ -46,13 +46,13 @@ TEST_F(KeysFileEditTest, ReplacesTheFileAndKeepsItsMode) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
-TEST_F(KeysFileEditTest, KeepsEditsMadeByHand) {
+TEST_F(KeysFileEditTest, EditsMadeByHandAreKept) {
   ASSERT_EQ(add("b").edited.fault, KeyEditFault::None);
   folder_.write("keys.toml", text() + "[[key]]\nkey = \"c\"\n");
   EXPECT_EQ(add("d").edited.keys.size(), 4U);
 }
 
-TEST_F(KeysFileEditTest, ReplacesTheFileBehindASymbolicLink) {
+TEST_F(KeysFileEditTest, FileBehindASymbolicLinkIsReplaced) {
   std::filesystem::create_directory(folder_.file("data"));
   std::filesystem::rename(path_, folder_.file("data/keys.toml"));
   std::filesystem::create_symlink("data/keys.toml", path_);
@@ -61,7 +61,7 @@ TEST_F(KeysFileEditTest, ReplacesTheFileBehindASymbolicLink) {
   EXPECT_NE(config::test::contents(folder_.file("data/keys.toml")).find("sha256"), std::string::npos);
 }
 
-TEST_F(KeysFileEditTest, RefusesWhileAnotherProcessChangesTheFile) {
+TEST_F(KeysFileEditTest, EditIsRefusedWhileAnotherProcessChangesTheFile) {
   const int other = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(::flock(other, LOCK_EX | LOCK_NB), 0);
   const auto before = text();
@@ -73,7 +73,7 @@ TEST_F(KeysFileEditTest, RefusesWhileAnotherProcessChangesTheFile) {
   EXPECT_EQ(add("b").edited.fault, KeyEditFault::None);
 }
 
-TEST_F(KeysFileEditTest, SaysWhyTheFileCannotBeReadOrReplaced) {
+TEST_F(KeysFileEditTest, ErrorSaysWhyTheFileCannotBeReadOrReplaced) {
   std::filesystem::create_directory(path_ + ".new");  // so that no new file can be made
   const auto before = text();
   const auto refused = add("b");

@@ -58,7 +58,7 @@ std::string abstract_name() {
   return "@weir-test-" + std::to_string(::getpid());
 }
 
-TEST(Notify, SendsToASocketPathAndToAnAbstractSocket) {
+TEST(Notify, MessageIsSentToASocketPathOrAnAbstractSocket) {
   const config::test::Folder folder;
   for (const auto& name : {folder.file("notify"), abstract_name()}) {
     Manager manager(name);
@@ -79,7 +79,7 @@ TEST(Notify, SendsToASocketPathAndToAnAbstractSocket) {
   }
 }
 
-TEST(Notify, SendsNothingWithoutANotifySocket) {
+TEST(Notify, NothingIsSentWithoutANotifySocket) {
   for (const char* socket : {static_cast<const char*>(nullptr), ""}) {
     Faults faults;
     Notify notify({.socket = socket, .watchdog_usec = "1000000"}, faults.take());
@@ -100,7 +100,7 @@ TEST(Notify, InvalidSocketNamesAreReported) {
   }
 }
 
-TEST(Notify, ReportsOnceThatTheServiceManagerDoesNotListen) {
+TEST(Notify, MissingServiceManagerIsReportedOnlyOnce) {
   const config::test::Folder folder;
   const auto nowhere = folder.file("nobody");
   Faults faults;
@@ -109,7 +109,7 @@ TEST(Notify, ReportsOnceThatTheServiceManagerDoesNotListen) {
   EXPECT_THAT(faults.said, ElementsAre(HasSubstr("cannot send a message to the service manager: ")));
 }
 
-TEST(Notify, UsesOnlyAWatchdogThatIsMeantForThisProcess) {
+TEST(Notify, WatchdogSettingForAnotherProcessIsIgnored) {
   Manager manager(abstract_name());
   const auto own = std::to_string(::getpid());
   const auto watchdog = [&](const char* micros, const char* pid) {
@@ -122,7 +122,7 @@ TEST(Notify, UsesOnlyAWatchdogThatIsMeantForThisProcess) {
   EXPECT_EQ(watchdog(nullptr, nullptr), 0);
 }
 
-TEST(Notify, IgnoresAWatchdogIntervalThatIsNotANumber) {
+TEST(Notify, WatchdogIntervalThatIsNotANumberIsIgnored) {
   Manager manager(abstract_name());
   for (const char* micros : {"", "0", "-1", "30s"}) {
     Faults faults;

@@ -44,13 +44,13 @@ TEST_F(SnapshotFileTest, IsReadableOnlyByItsOwnerAndLeavesNoTemporaryFile) {
   EXPECT_EQ(SnapshotFile(path_, {}, log_).found()->names.k1, 2);
 }
 
-TEST_F(SnapshotFileTest, CanBeReadAgainAfterACrash) {
+TEST_F(SnapshotFileTest, FileCanBeReadAgainAfterACrash) {
   save();
   EXPECT_TRUE(is_found());
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, RenamesADamagedFileAndWritesANewFile) {
+TEST_F(SnapshotFileTest, DamagedFileIsRenamedAndANewFileIsWritten) {
   for (const auto& damage :
        {std::string(), std::string("weirkeys"), std::string("nothing of ours"), std::string(4096, '\0')}) {
     folder_.write("weir.state", damage);
@@ -61,7 +61,7 @@ TEST_F(SnapshotFileTest, RenamesADamagedFileAndWritesANewFile) {
   }
 }
 
-TEST_F(SnapshotFileTest, RenamesAFolderThatHasTheNameOfTheFile) {
+TEST_F(SnapshotFileTest, FolderWithTheNameOfTheFileIsRenamed) {
   std::filesystem::create_directory(path_);
   EXPECT_FALSE(is_found());
   EXPECT_TRUE(is_set_aside());
@@ -69,12 +69,12 @@ TEST_F(SnapshotFileTest, RenamesAFolderThatHasTheNameOfTheFile) {
 
 // weir shifts the times in a snapshot to the machine's clock, even if that clock was changed by a large
 // amount.
-TEST_F(SnapshotFileTest, ReadsASnapshotWithATimeInTheFuture) {
+TEST_F(SnapshotFileTest, SnapshotWithATimeInTheFutureIsRead) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, WritesNothingIfTheFolderIsMissing) {
+TEST_F(SnapshotFileTest, NothingIsWrittenIfTheFolderIsMissing) {
   const auto nowhere = folder_.file("none/weir.state");
   SnapshotFile(nowhere, {}, log_).save(table_, {{}, kSaved}, {});
   EXPECT_FALSE(std::filesystem::exists(nowhere));

@@ -48,7 +48,7 @@ struct Callbacks {
 
 // If the worker did not close the connection, the client would wait until the process ends. Open requests can
 // delay this end by up to `drain`.
-TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
+TEST(WorkerThread, ConnectionThatArrivesWhenTheDrainBeginsIsClosed) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
   ASSERT_TRUE(listening.has_value());
@@ -80,7 +80,7 @@ net::ListeningSocket unwatchable_socket() {
   return std::move(*listening);
 }
 
-TEST(WorkerThread, StartFailsWithASocketThatItCannotWatch) {
+TEST(WorkerThread, WorkerDoesNotStartWithASocketThatItCannotWatch) {
   Callbacks callbacks;
   auto socket = unwatchable_socket();
   const auto name = socket.address().to_string();
@@ -92,7 +92,7 @@ TEST(WorkerThread, StartFailsWithASocketThatItCannotWatch) {
   }
 }
 
-TEST(WorkerThread, KeepsServingIfItCannotWatchANewSocket) {
+TEST(WorkerThread, WorkerContinuesIfItCannotWatchASocketOfAReload) {
   Callbacks callbacks;
   callbacks.worker.start();
   callbacks.worker.listen_on(0, unwatchable_socket(), {.tls = {}, .most_sessions = 100});
@@ -119,7 +119,7 @@ class NoDescriptorsLeft {
 };
 
 // Even a worker that has never had a client must be able to end without opening another descriptor.
-TEST(WorkerThread, EndsNormallyWithoutFreeDescriptors) {
+TEST(WorkerThread, WorkerEndsNormallyWithoutFreeDescriptors) {
   auto callbacks = std::make_unique<Callbacks>();
   const NoDescriptorsLeft none;
   callbacks->worker.drain();

@@ -27,7 +27,7 @@ TEST(PermitChangeLines, InvalidLinesAreRejected) {
     EXPECT_FALSE(permit_change_of(text)) << text;
 }
 
-TEST(PermitChangeLines, AreDividedIntoMessagesOfBoundedSize) {
+TEST(PermitChangeLines, ManyLinesAreDividedIntoMessagesOfBoundedSize) {
   EXPECT_TRUE(in_messages({}).empty());
   const std::string line(1000, 'x');
   const auto messages = in_messages(std::vector(100, line));
@@ -64,7 +64,7 @@ class PermitChangesTest : public testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(PermitChangesTest, StoresChangesUntilTheyCanBeSent) {
+TEST_F(PermitChangesTest, ChangesAreStoredUntilTheMainThreadSendsThem) {
   charge(1);
   EXPECT_EQ(changes_.begin(rules_), std::vector<std::string>{"1 1 1 some"});
   std::thread([&] { release(1); }).join();
@@ -79,7 +79,7 @@ TEST_F(PermitChangesTest, StoresChangesUntilTheyCanBeSent) {
   EXPECT_EQ(told_, (std::vector<std::string>{"1 1 -1 some", "2 2 1 some", "2 2 -1 some"}));
 }
 
-TEST_F(PermitChangesTest, SendsNothingAfterAFailedUpgrade) {
+TEST_F(PermitChangesTest, NothingIsSentAfterAFailedUpgrade) {
   charge(1);
   (void)changes_.begin(rules_);
   release(1);

@@ -46,7 +46,7 @@ TEST(UpgradeSteps, UnexpectedMessageFailsTheUpgrade) {
   EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, IgnoresEventsOfEarlierUpgradesAndASecondRequest) {
+TEST(UpgradeSteps, EventOfAnEarlierUpgradeAndASecondUpgradeRequestAreIgnored) {
   for (const auto stage : {Idle, Starting, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
   for (const auto stage : {Starting, Pausing, Restoring, Opening})
@@ -70,7 +70,7 @@ TEST(CarriedState, IsUnchangedAfterWritingAndReading) {
   EXPECT_EQ(come->failed, 6u);
 }
 
-TEST(CarriedState, IsRejectedIfTheProtocolDiffers) {
+TEST(CarriedState, StateOfAnotherProtocolVersionOrWithInvalidOrMissingLinesIsRejected) {
   auto lines = lines_of(CarriedState{});
   lines[0] += "0";
   EXPECT_FALSE(carried_state_of(lines));
@@ -98,7 +98,7 @@ TEST(CarriedAlerts, AreUnchangedAfterWritingAndReading) {
   EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
 }
 
-TEST(CarriedAlerts, ClientsAreUnchangedAfterWritingAndReading) {
+TEST(CarriedAlerts, AlertsOnClientsAreUnchangedAfterWritingAndReading) {
   std::vector<admin::AlertState> left;
   for (const char* text : {"api_key of ada", "203.0.113.7", ""})
     left.push_back({.alert_id = "1.2",
@@ -109,7 +109,7 @@ TEST(CarriedAlerts, ClientsAreUnchangedAfterWritingAndReading) {
   EXPECT_EQ(alerts_of({"1.2 1 0 0 4 ada"}).at(0).client, std::nullopt);
 }
 
-TEST(CarriedAlerts, FitIntoOneMessage) {
+TEST(CarriedAlerts, LongestListOfAlertsFitsIntoOneMessage) {
   const admin::AlertState longest{
       .alert_id = std::string(41, '9'),
       .firing = true,
@@ -129,7 +129,7 @@ TEST(CarriedAlerts, FitIntoOneMessage) {
   EXPECT_EQ(alerts_of(message.lines).back(), longest);
 }
 
-TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
+TEST(UpgradeChannel, LinesAndDescriptorsArriveInTheOtherProcess) {
   auto ends = upgrade_channel();
   ASSERT_TRUE(ends);
   UpgradeMessage message;
@@ -148,7 +148,7 @@ TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
   EXPECT_FALSE(send_message(ends->first.get(), "over"));
 }
 
-TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
+TEST(UpgradeChannel, EndOfTheOtherProcessIsReported) {
   auto ends = upgrade_channel();
   ASSERT_TRUE(ends);
   ::close(ends->first.release());
@@ -181,7 +181,7 @@ std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_i
   return arrived;
 }
 
-TEST(ConnectionHandoff, PassesAConnectionWithAddressesSubjectAndUnreadBytes) {
+TEST(ConnectionHandoff, ConnectionArrivesWithAddressesSubjectAndUnreadBytes) {
   const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
                                   *base::IpAddress::parse("2001:db8::1"), 51234, 443};
   const auto arrived = passed({.ends = ends,
@@ -201,7 +201,7 @@ TEST(ConnectionHandoff, PassesAConnectionWithAddressesSubjectAndUnreadBytes) {
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
-TEST(ConnectionHandoff, PassesACertificateWithoutAddressesAndAddressesWithoutACertificate) {
+TEST(ConnectionHandoff, CertificateArrivesWithoutAddressesAndAddressesWithoutACertificate) {
   auto arrived = passed(
       {.ends = {}, .certificate_subject = "", .certificate = ":MIIB+/8=:", .relayed = true, .secure = true},
       "");
@@ -238,7 +238,7 @@ TEST(ConnectionHandoff, WritesTheCertificateWhereOlderBuildsIgnoreIt) {
                                       "203.0.113.7 51234 2001:db8::1 443 :MIIB+/8=:", "CN=a", "GET"}));
 }
 
-TEST(ConnectionHandoff, PassesAConnectionWithoutAdditionalData) {
+TEST(ConnectionHandoff, ConnectionWithoutAdditionalDataArrives) {
   const auto arrived = passed({}, "");
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_FALSE(arrived.front().connection_info.ends);
@@ -255,7 +255,7 @@ TEST(ConnectionHandoff, RelayedConnectionWithoutTlsArrivesAsRelayedAndNotSecure)
   EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(ConnectionHandoff, ReceivesConnectionsSentBeforeEndAndNoneAfterwards) {
+TEST(ConnectionHandoff, ConnectionsSentBeforeTheEndArriveAndNoneAfterwards) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
@@ -293,7 +293,7 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-TEST(ConnectionHandoff, ReportsAConnectionThatArrivesWithoutItsDescriptor) {
+TEST(ConnectionHandoff, ConnectionThatArrivesWithoutItsDescriptorIsReported) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -313,7 +313,7 @@ TEST(ConnectionHandoff, ReportsAConnectionThatArrivesWithoutItsDescriptor) {
   EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
 }
 
-TEST(ConnectionHandoff, PassesPermitChanges) {
+TEST(ConnectionHandoff, PermitChangesArrive) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -347,7 +347,7 @@ TEST(ConnectionHandoff, RejectsAConnectionWithTooMuchDataForAMessage) {
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
 
-TEST(CarriedTable, IsRejectedIfTruncated) {
+TEST(CarriedTable, TruncatedTableOfKeysIsRejected) {
   limit::KeyTable table(100);
   auto state = write_state(table, {.names = {}, .saved_at = base::TimePoint(base::Duration(1))}, {});
   ASSERT_TRUE(state);

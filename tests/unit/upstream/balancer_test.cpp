@@ -57,7 +57,7 @@ class BalancerLaws : public ::testing::Test {
   std::mt19937_64 random;
 };
 
-TEST(Balancer, RoundRobinAlternatesBetweenAServerOfHighWeightAndTheOtherServers) {
+TEST(Balancer, RoundRobinAlternatesBetweenTheServerOfHighWeightAndTheOthers) {
   Servers servers(Balance::RoundRobin, {5, 1, 1});
   std::vector<std::size_t> order;
   for (int i = 0; i < 14; ++i) order.push_back(servers.choose(0b111));
@@ -108,7 +108,7 @@ TEST_F(BalancerLaws, LeastInFlightLoadsServersInProportionToTheirWeights) {
   EXPECT_EQ(servers.loads[2].in_flight, 50U);
 }
 
-TEST_F(BalancerLaws, IdleServersAreChosenInProportionToTheirWeights) {
+TEST_F(BalancerLaws, LeastInFlightChoosesIdleServersInProportionToTheirWeights) {
   for (const auto balance : {Balance::LeastInFlight, Balance::RandomTwo}) {
     Servers servers(balance, {1, 3});
     servers.choose_often(4'000, random);
@@ -141,7 +141,7 @@ TEST_F(BalancerLaws, RequestsWithTheSameHashGoToTheSameServer) {
   }
 }
 
-TEST_F(BalancerLaws, HashesAreDistributedInProportionToWeights) {
+TEST_F(BalancerLaws, HashedClientsAreDistributedInProportionToWeights) {
   Servers servers(Balance::Hash, {1, 2, 1, 4});
   servers.choose_often(80'000, random);
   const std::array<int, 4> expected{10'000, 20'000, 10'000, 40'000};
@@ -150,7 +150,7 @@ TEST_F(BalancerLaws, HashesAreDistributedInProportionToWeights) {
 
 // If a server is removed, only its own hashes move to other servers. If a server is added, hashes move only
 // to that server.
-TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
+TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyTheClientsThatHashToIt) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
     const auto word = random();
@@ -165,7 +165,7 @@ TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
 }
 
 // A server whose weight grows (slow start) gains hashes and loses none.
-TEST_F(BalancerLaws, GrowingWeightAddsHashesToAServerAndRemovesNone) {
+TEST_F(BalancerLaws, ServerWithAGrowingWeightGetsMoreHashedClientsAndLosesNone) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
     const auto word = random();
@@ -179,7 +179,7 @@ TEST_F(BalancerLaws, GrowingWeightAddsHashesToAServerAndRemovesNone) {
 
 // One client sends all requests. No server may exceed its bound. The requests above the bound must always go
 // to the same other servers.
-TEST_F(BalancerLaws, HashBalanceBoundsTheLoadOfEachServer) {
+TEST_F(BalancerLaws, HashBalanceGivesNoServerMoreThanItsBoundedLoad) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));
     const auto count = servers.loads.size();
@@ -198,7 +198,7 @@ TEST_F(BalancerLaws, HashBalanceBoundsTheLoadOfEachServer) {
   }
 }
 
-TEST(Balancer, FewConcurrentRequestsOfAClientStayOnOneServer) {
+TEST(Balancer, HashBalanceKeepsAFewConcurrentRequestsOfAClientOnOneServer) {
   Servers servers(Balance::Hash, {1, 1, 1, 1, 1, 1, 1, 1});
   const auto home = servers.choose(all(8), 42);
   for (std::uint32_t i = 0; i < Balancer::kUnbounded; ++i) {
@@ -208,7 +208,7 @@ TEST(Balancer, FewConcurrentRequestsOfAClientStayOnOneServer) {
   EXPECT_NE(servers.choose(all(8), 42), home);
 }
 
-TEST(Balancer, ServersWithTheSameAddressHaveDifferentIdentities) {
+TEST(Balancer, ServersWithTheSameAddressHashDifferently) {
   EXPECT_EQ(Balancer::identity("a:1", 0), Balancer::identity("a:1", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:2", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));

@@ -6,7 +6,7 @@ namespace {
 constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
 constexpr std::string_view kPost = "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-TEST_F(Http2MemoryTest, RequestAndResponseAreHttp1TextForTheCaller) {
+TEST_F(Http2MemoryTest, CallerWritesTheRequestAndReadsTheResponseAsHttp1Text) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), Break::Connection);
 }
 
-TEST_F(Http2MemoryTest, EveryRequestOfABurstOnAnIdleConnectionMayHaveMetItsClose) {
+TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveCrossedItsClose) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -102,7 +102,7 @@ TEST_F(Http2MemoryTest, EveryRequestOfABurstOnAnIdleConnectionMayHaveMetItsClose
       << "the first request does not prove that the server is there";
 }
 
-TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfAnotherRequestWasOpen) {
+TEST_F(Http2MemoryTest, RequestCannotHaveCrossedAnIdleCloseIfAnotherRequestWasOpen) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -119,7 +119,7 @@ TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfAnotherRequestWasOpen) {
   EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
-TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfTheServerSentAFrameAfterwards) {
+TEST_F(Http2MemoryTest, RequestCannotHaveCrossedAnIdleCloseIfTheServerSentAFrameAfterIt) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -150,7 +150,7 @@ TEST_F(Http2MemoryTest, ConnectionIsIdleOnceItsRequestsHaveEnded) {
   EXPECT_TRUE(second.may_have_met_idle_close());
 }
 
-TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveItsLastStreamId) {
+TEST_F(Http2MemoryTest, StreamsAboveTheLastStreamIdOfAGoawayAreRefused) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -203,7 +203,7 @@ TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsAR
   EXPECT_FALSE(is_refusal(error));
 }
 
-TEST_F(Http2MemoryTest, ConnectionIsCountedOnlyByItsFirstRequest) {
+TEST_F(Http2MemoryTest, ConnectionIsCountedOnlyForItsFirstRequest) {
   connect();
   EXPECT_TRUE(connection->take_first_use());
   EXPECT_FALSE(connection->take_first_use());

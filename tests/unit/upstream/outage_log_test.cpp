@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kOutage{base::Duration{1'771'581'600'000'000}};
 
-TEST(OutageLog, LogsALastingOutageOnceAMinute) {
+TEST(OutageLog, OutageThatLastsIsLoggedOnceAMinute) {
   OutageLog log;
   EXPECT_TRUE(log.begins(kOutage));
   int lines = 0;
@@ -18,7 +18,7 @@ TEST(OutageLog, LogsALastingOutageOnceAMinute) {
   EXPECT_TRUE(log.ends());
 }
 
-TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
+TEST(OutageLog, EndOfALoggedOutageIsLogged) {
   OutageLog log;
   EXPECT_FALSE(log.ends());
   EXPECT_TRUE(log.begins(kOutage));
@@ -26,7 +26,7 @@ TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
   EXPECT_FALSE(log.ends());
 }
 
-TEST(OutageLog, BoundsTheLoggedOutagesPerMinuteOfAnUnstableServer) {
+TEST(OutageLog, FewOutagesAMinuteAreLoggedForAnUnstableServer) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -39,7 +39,7 @@ TEST(OutageLog, BoundsTheLoggedOutagesPerMinuteOfAnUnstableServer) {
   EXPECT_TRUE(log.begins(kOutage + 61s));
 }
 
-TEST(OutageLog, LogsAnUnloggedOutageOnceItHasLastedAMinute) {
+TEST(OutageLog, OutageThatWasNotLoggedAtFirstIsLoggedAfterAMinute) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(log.begins(kOutage));
@@ -53,7 +53,7 @@ TEST(OutageLog, LogsAnUnloggedOutageOnceItHasLastedAMinute) {
   EXPECT_TRUE(log.ends());
 }
 
-TEST(OutageLog, DoesNotCountAFailedProbeAsAnEjection) {
+TEST(OutageLog, FailedProbeIsNotCountedAsAnEjection) {
   OutageLog log;
   EXPECT_TRUE(log.begins(kOutage));
   EXPECT_FALSE(log.goes_on(kOutage + 1s, false));

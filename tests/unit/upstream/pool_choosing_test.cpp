@@ -15,7 +15,7 @@ TEST_F(PoolTest, RoundRobinChoosesServersInTurn) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0}));
 }
 
-TEST_F(PoolTest, RoundRobinSharesEvenlyAmongRemainingServers) {
+TEST_F(PoolTest, RoundRobinSharesEvenlyAmongServersThatWereNotTried) {
   auto& p = open(4, Balance::RoundRobin);
   std::array<int, 4> taken{};
   for (int i = 0; i < 30; ++i) ++taken[p.lease({.tried = 0b0010}).server()];
@@ -53,7 +53,7 @@ TEST_F(PoolTest, UpstreamWhoseServersAreAllDrainedHasNoServer) {
   }
 }
 
-TEST_F(PoolTest, WeightThatIsSetAtRunTimeCountsAtOnce) {
+TEST_F(PoolTest, WeightThatAnOperatorSetsAppliesToTheNextRequest) {
   auto& p = open(2, Balance::RoundRobin);
   const auto& member = server_group->member(0);
   member.control()->set_weight(member.settings().weight, 4);
@@ -62,7 +62,7 @@ TEST_F(PoolTest, WeightThatIsSetAtRunTimeCountsAtOnce) {
   EXPECT_EQ(taken, (std::array<int, 2>{16, 4}));
 }
 
-TEST_F(PoolTest, ReloadKeepsWhatOperatorsChanged) {
+TEST_F(PoolTest, ReloadKeepsDrainAndWeightThatOperatorsSet) {
   auto& p = open(2);
   const auto held = p.lease({.tried = 0b10});
   server_group->member(0).control()->set_drained(true);
@@ -136,7 +136,7 @@ TEST_F(PoolTest, RandomTwoSharesEvenlyAmongServersThatWereNotTried) {
   for (const std::size_t server : {0U, 2U, 3U, 4U}) EXPECT_NEAR(taken[server], 10'000, 600) << server;
 }
 
-TEST_F(PoolTest, SkipsTriedServersUntilAllWereTried) {
+TEST_F(PoolTest, ServerThatWasTriedForARequestIsNotChosenAgain) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(3, balance);
     std::uint64_t tried = 0;
@@ -152,7 +152,7 @@ TEST_F(PoolTest, SkipsTriedServersUntilAllWereTried) {
   EXPECT_TRUE(open(1).lease({.tried = 0}));
 }
 
-TEST_F(PoolTest, ChoosesServersOfALaterPriorityOnlyIfNoEarlierOneServes) {
+TEST_F(PoolTest, ServersOfALaterPriorityAreChosenOnlyIfNoEarlierServerServes) {
   open(3, Balance::RoundRobin);
   settings.servers[0].priority = 20;
   settings.servers[1].priority = settings.servers[2].priority = 10;
@@ -172,7 +172,7 @@ TEST_F(PoolTest, ChoosesServersOfALaterPriorityOnlyIfNoEarlierOneServes) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen(), 1U);
 }
 
-TEST_F(PoolTest, EjectedServerOfALaterPriorityIsNotTriedWhileAnEarlierOneServes) {
+TEST_F(PoolTest, EjectedServerOfALaterPriorityIsNotTriedWhileAnEarlierServerServes) {
   open(2, Balance::RoundRobin);
   settings.servers[1].priority = 1;
   auto& p = reopen();
@@ -185,7 +185,7 @@ TEST_F(PoolTest, EjectedServerOfALaterPriorityIsNotTriedWhileAnEarlierOneServes)
   EXPECT_EQ(taken, (std::array<int, 2>{2, 2})) << "if no server serves, all are tried";
 }
 
-TEST_F(PoolTest, ChoosesEachOfSixtyFourServers) {
+TEST_F(PoolTest, EachOf64ServersIsChosen) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(kMaxServers, balance);
     std::uint64_t tried = 0;

@@ -11,7 +11,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, ConnectionIsReusedOnlyIfItsLeaseWasKept) {
+TEST_F(PoolTest, ConnectionIsReusedOnlyIfItsRequestKeptIt) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -41,7 +41,7 @@ TEST_F(PoolTest, RequestForANewConnectionUsesNoIdleConnection) {
   EXPECT_TRUE(p.lease({}).connected());
 }
 
-TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
+TEST_F(PoolTest, AtMostMaxIdleConnectionsAreKept) {
   settings.max_idle = 2;
   auto& p = open(1);
   {
@@ -93,7 +93,7 @@ TEST_F(PoolTest, DropsIdleConnectionsOnDemand) {
   EXPECT_TRUE(busy.connected());
 }
 
-TEST_F(PoolTest, LeaseThatWasMovedReleasesItsServerOnce) {
+TEST_F(PoolTest, MovedLeaseOfAServerReleasesItOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -114,7 +114,7 @@ TEST_F(PoolTest, LeaseThatWasMovedReleasesItsServerOnce) {
 
 // The next request would read unexpected bytes as its answer. The pool must notice them, and a close, even if
 // the event loop has not asked the kernel since the connection became idle.
-TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
+TEST_F(PoolTest, ConnectionThatTheServerClosedOrWroteToIsNotReused) {
   for (const auto& [speaks, once, loop_runs] : {std::tuple{false, true, false},
                                                 {true, true, false},
                                                 {false, false, false},
@@ -148,7 +148,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
 
 // The loop has asked the kernel since the connection became idle. If the server closes the connection
 // afterwards, the proxy sends such a request again. A system call to check the socket would gain little.
-TEST_F(PoolTest, DoesNotCheckAnIdleSocketThatTheLoopWatchedForARetryableRequest) {
+TEST_F(PoolTest, RetryableRequestUsesAConnectionThatTheLoopWatchedWithoutCheckingItsSocket) {
   for (const bool once : {false, true}) {
     auto& p = open(1);
     {
@@ -181,7 +181,7 @@ TEST_F(PoolTest, PrefersAnIdleConnectionThatTheLoopHasWatched) {
   EXPECT_TRUE(p.lease({}).reused()) << "the other one serves if it must";
 }
 
-TEST_F(PoolTest, ReturnsTheErrorOfARefusedConnect) {
+TEST_F(PoolTest, ErrorOfARefusedConnectIsReturned) {
   auto& p = open(1);
   listeners[0].reset();
   auto lease = p.lease({});
@@ -189,7 +189,7 @@ TEST_F(PoolTest, ReturnsTheErrorOfARefusedConnect) {
   EXPECT_FALSE(lease.connected());
 }
 
-TEST_F(PoolTest, TriesAllAddressesOfAServer) {
+TEST_F(PoolTest, AllAddressesOfAServerAreTried) {
   open(2);
   const auto dead = servers[0].addresses.front();
   listeners[0].reset();
@@ -201,7 +201,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
-TEST_F(PoolTest, BeginsWithTheMostRecentlyConnectedAddress) {
+TEST_F(PoolTest, AddressThatLastConnectedIsTriedFirst) {
   open(2);
   const auto dead = servers[0].addresses.front();
   const auto good = servers[1].addresses.front();
@@ -223,7 +223,7 @@ TEST_F(PoolTest, BeginsWithTheMostRecentlyConnectedAddress) {
   EXPECT_EQ(member.location().first, 0U) << "the position referred to addresses that are gone";
 }
 
-TEST_F(PoolTest, ClosesConnectionsThatAreIdleTooLong) {
+TEST_F(PoolTest, ConnectionsThatAreIdleTooLongAreClosed) {
   settings.timeouts.idle = 4 * net::Watchdog::kTick;
   auto& p = open(1);
   {

@@ -7,7 +7,7 @@ namespace {
 
 // The server's name now has the address of another machine. Idle connections to the old machine are closed.
 // Active connections remain until their exchange (request and answer) is complete.
-TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
+TEST_F(PoolTest, ConnectionsToOldAddressesOfAServerAreClosed) {
   auto& p = open(2);
   const auto first = servers[0].addresses.front();
   const auto second = servers[1].addresses.front();

@@ -8,7 +8,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, SkipsAnEjectedServerUntilItsEjectionTimeIsOver) {
+TEST_F(PoolTest, EjectedServerIsNotChosenUntilItsEjectionTimeIsOver) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
@@ -32,7 +32,7 @@ TEST_F(PoolTest, ReadmittedServerStartsWithATenthOfItsWeight) {
   EXPECT_NEAR(taken[0], 10, 1);
 }
 
-TEST_F(PoolTest, TriesAllServersInTurnIfAllHaveFailed) {
+TEST_F(PoolTest, AllServersAreTriedInTurnIfAllHaveFailed) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
     auto& p = open(2, balance);
@@ -63,7 +63,7 @@ TEST_F(PoolTest, ReportsEachEjectionAndReadmissionOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, ReturnsNoServerOnlyIfNoServerHasRoom) {
+TEST_F(PoolTest, NoServerIsChosenOnlyIfAllAreAtTheirMaxInFlight) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -100,7 +100,7 @@ TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
 
 // A server's token bucket is full at first. Requests above its limit go to other servers. The reported wait
 // must be exact.
-TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
+TEST_F(PoolTest, NoServerIsChosenOnlyIfAllAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
       limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
@@ -124,14 +124,14 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   EXPECT_FALSE(p.lease({.now = now}));
 }
 
-TEST_F(PoolTest, PauseOfAnUpstreamByRetryAfterIsNeverShortened) {
+TEST_F(PoolTest, LaterRetryAfterNeverShortensThePauseOfAnUpstream) {
   open(1);
   server_group->pause_until(now + base::Duration{5});
   server_group->pause_until(now + base::Duration{3});
   EXPECT_EQ(server_group->paused_until(), now + base::Duration{5});
 }
 
-TEST_F(PoolTest, RetriedRequestIsNotUsedToTryAnEjectedServer) {
+TEST_F(PoolTest, RequestThatIsRetriedDoesNotTryAnEjectedServer) {
   auto& p = open(3, Balance::RoundRobin);
   fail(0);
   now += settings.ejection.least;
@@ -159,7 +159,7 @@ TEST_F(PoolTest, NonRetryableRequestsMayTryAnUnreachableServer) {
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U);
 }
 
-TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
+TEST_F(PoolTest, RequestsDoNotTryAnEjectedServerIfThereAreHealthChecks) {
   open(2, Balance::RoundRobin);
   settings.health = HealthCheck{.path = "/"};
   auto& p = reopen();
@@ -174,7 +174,7 @@ TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
 
 // Requests without an answer use up the server's `max_in_flight`. A trial request to this server would be
 // lost.
-TEST_F(PoolTest, EjectedServerWithoutRoomIsNotTried) {
+TEST_F(PoolTest, EjectedServerAtItsMaxInFlightIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   auto& p = reopen();

@@ -79,7 +79,7 @@ class ProberTest : public ::testing::Test {
   std::optional<Prober> prober;
 };
 
-TEST_F(ProberTest, RequestsTheHealthCheckPathOnASeparateConnection) {
+TEST_F(ProberTest, ProbeRequestsTheHealthCheckPathOnASeparateConnection) {
   ask();
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(answer("HTTP/1.1 200 OK\r\n\r\n"),
@@ -124,7 +124,7 @@ TEST_F(ProberTest, ServerThatRefusesConnectionsIsReportedAsUnreachable) {
   EXPECT_EQ(next_word(), " is down: no connection");
 }
 
-TEST_F(ProberTest, StopsProbesOfRemovedServers) {
+TEST_F(ProberTest, RemovedServerIsNoLongerProbed) {
   ask();
   answer("HTTP/1.1 200 OK\r\n\r\n");
   prober->watch({});

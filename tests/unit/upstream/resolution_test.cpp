@@ -38,7 +38,7 @@ Resolution::Step take(const Addresses& known, const Addresses& told) {
   return Resolution(kPeriod, kStart).take(known, answer(told), kStart, kMiddle);
 }
 
-TEST(Resolution, IgnoresTheOrderOfAddresses) {
+TEST(Resolution, AddressesInAnotherOrderAreNoChange) {
   EXPECT_EQ(take(at({1, 2, 3}), at({3, 1, 2})).outcome, Outcome::Same);
   EXPECT_EQ(take(at({1, 2}), at({2, 1, 1, 2})).outcome, Outcome::Same)
       << "repeated addresses are not a change";
@@ -79,7 +79,7 @@ TEST(Resolution, FailedLookUpIsRepeatedSoon) {
   EXPECT_EQ(resolution.due(), kStart + 32s);
 }
 
-TEST(Resolution, WaitAfterAFailedLookUpIsWithinThePeriod) {
+TEST(Resolution, NextLookUpAfterAFailureIsWithinTheConfiguredPeriod) {
   EXPECT_EQ(Resolution({100ms, 1s}, kStart, true).due(), kStart + 1s);
   EXPECT_EQ(Resolution({5s, 30s}, kStart, true).due(), kStart + 5s);
 }
@@ -100,7 +100,7 @@ TEST(Resolution, NextLookUpIsDueWhenTheTtlEndsWithinThePeriod) {
   EXPECT_EQ(wait(std::nullopt), 30s) << "the name is in /etc/hosts";
 }
 
-TEST(Resolution, LongestPeriodVariesByATenth) {
+TEST(Resolution, NextLookUpAfterTheLongestPeriodVariesByATenth) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -118,7 +118,7 @@ TEST(Resolution, LongestPeriodVariesByATenth) {
   EXPECT_GT(most, kStart + 32'900ms);
 }
 
-TEST(Resolution, UsesOnlyTheFirstAddressesOfAVeryLongAnswer) {
+TEST(Resolution, OnlyTheFirstAddressesOfAVeryLongAnswerAreUsed) {
   Addresses many;
   for (unsigned i = 0; i < 1'000; ++i) many.push_back(at({i}).front());
   const auto step = take(at({999}), many);

@@ -86,7 +86,7 @@ TEST_F(ResolverTest, ServerGetsTheAddressesOfItsName) {
               ElementsAre("upstream \"api\": server api.test:80 now resolves to 10.0.0.2; before: 10.0.0.1"));
 }
 
-TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
+TEST_F(ResolverTest, FailedLookUpIsLoggedOnceAndTheAddressesAreKept) {
   const auto server_group = server_group_of("api", {"api.test"});
   system.say("api.test", {});
   watch({server_group});
@@ -130,7 +130,7 @@ TEST_F(ResolverTest, WithoutARefreshIntervalANameIsLookedUpUntilItHasAnAddress) 
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
 }
 
-TEST_F(ResolverTest, LooksUpOnlyHostNamesAndOnlyIfConfigured) {
+TEST_F(ResolverTest, OnlyHostNamesAreLookedUpAndOnlyIfConfigured) {
   const auto some = server_group_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
   const auto never = server_group_of("never", {"c.test"}, 0s);
   const auto none = server_group_of("none", {"10.0.0.1"});
@@ -206,7 +206,7 @@ TEST_F(ResolverTest, ServersOfAServiceFollowItsRecords) {
                          "1), b.test:82 (priority 5, weight 1): cannot resolve \"srv:_s.test\": "));
 }
 
-TEST_F(ResolverTest, ServersOfAServiceThatTheGroupDoesNotTakeAreReportedOnce) {
+TEST_F(ResolverTest, UnusableAnswerAboutTheServersOfAServiceIsLoggedOnce) {
   UpstreamSettings settings;
   settings.name = "api";
   settings.resolve = settings.resolve_least = 1ms;
@@ -258,7 +258,7 @@ TEST_F(ResolverTest, NameIsLookedUpAgainWhenItsTtlEnds) {
   EXPECT_EQ(count("b.test"), 1);
 }
 
-TEST_F(ResolverTest, DestructionDoesNotWaitForANameServer) {
+TEST_F(ResolverTest, ResolverCanBeDestroyedWithoutWaitingForANameServer) {
   system.be_silent(true);
   watch({server_group_of("api", {"api.test"})});
   until([&] { return !system.asked().empty(); });

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
+TEST(RetryBudget, AllowsTheConfiguredPercentageOfRetriesAndAnInitialReserve) {
   RetryBudget budget(20);
   int repeated = 0;
   for (int i = 0; i < 1'000; ++i) {
@@ -22,7 +22,7 @@ TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
             209);
 }
 
-TEST(RetryBudget, SavesUpNoMoreThanTheReserve) {
+TEST(RetryBudget, UnusedRetriesAreSavedUpOnlyUpToTheReserve) {
   RetryBudget budget(50);
   for (int i = 0; i < 10'000; ++i) budget.pay_in();
   std::uint64_t taken = 0;

@@ -76,7 +76,7 @@ TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   }
 }
 
-TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoCompleteRequest) {
+TEST(ServerHealth, CompleteRequestMayTryAServerThatARequestWithAnIncompleteBodyTries) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
@@ -154,7 +154,7 @@ TEST(ServerHealth, ServerThatFailsAgainSoonIsEjectedForLonger) {
   }
 }
 
-TEST(ServerHealth, RandomnessShortensTheEjectionTimeByAtMostHalf) {
+TEST(ServerHealth, EjectionTimeIsRandomlyShortenedByAtMostHalf) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -209,7 +209,7 @@ TEST(ServerHealth, ProbesReadmitAServerThatWasEjectedForFailedRequests) {
 
 // A request whose connect failed can be sent to another server. If a server accepts the request and stays
 // silent, the request gets no answer.
-TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
+TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLaterThanOthers) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), kStart + 1s);
@@ -264,7 +264,7 @@ TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   }
 }
 
-TEST(WeightAt, GrowsFromATenthToTheFullWeightDuringSlowStart) {
+TEST(WeightAt, WeightGrowsFromATenthToTheFullWeightDuringSlowStart) {
   EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "the server was never ejected";
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);
@@ -313,7 +313,7 @@ TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
   EXPECT_EQ(ServerHealth{}.moved(true, kStart), Change::None) << "the server was not ejected";
 }
 
-TEST(ServerHealth, AddedAddressAllowsATrialAtOnce) {
+TEST(ServerHealth, EjectedServerMayBeTriedAtOnceWhenItGetsANewAddress) {
   ServerHealth server_health;
   EXPECT_EQ(server_health.moved(false, kStart), Change::None);
   EXPECT_EQ(server_health.out_until(), base::TimePoint{}) << "the server is not ejected";

@@ -26,7 +26,7 @@ struct ServerQueueTest : testing::Test {
   ServerQueue queue;
 };
 
-TEST_F(ServerQueueTest, WakesWaitingRequestsOneAfterTheOther) {
+TEST_F(ServerQueueTest, WaitingRequestsAreWokenOneAfterTheOther) {
   queue.freed();
   auto a = join("a");
   auto b = join("b");
@@ -43,7 +43,7 @@ TEST_F(ServerQueueTest, WakesWaitingRequestsOneAfterTheOther) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, WakesByPriorityAndAtEqualPriorityByArrival) {
+TEST_F(ServerQueueTest, RequestsAreWokenByPriorityAndAtEqualPriorityByArrival) {
   std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Waiter>>> waiters;
   for (const auto& [name, priority] : {std::pair("c", 5), {"e", 9}, {"d", 5}, {"a", 0}, {"b", 4}})
     waiters.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
@@ -92,7 +92,7 @@ TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
   EXPECT_NE(join("c", 0, false, 2), nullptr);
 }
 
-TEST_F(ServerQueueTest, RequestThatLeavesTheQueuePassesItsWakeUpOn) {
+TEST_F(ServerQueueTest, NextRequestIsWokenIfAWokenRequestLeavesTheQueue) {
   auto a = join("a");
   const auto b = join("b");
   queue.freed();  // wakes `a`, which then leaves the queue, as if its deadline had passed

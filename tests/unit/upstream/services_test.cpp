@@ -47,7 +47,7 @@ std::vector<std::uint32_t> weights(const std::vector<net::ServiceRecord>& record
   return weights;
 }
 
-TEST(Services, OrderOfRecordsDoesNotMatter) {
+TEST(Services, RecordsInAnotherOrderGiveTheSameServers) {
   std::vector<net::ServiceRecord> records{record("b", 10, 1), record("a", 10, 2), record("c", 5, 0),
                                           record("a", 10, 2, 81)};
   std::mt19937 random(1);
@@ -57,13 +57,13 @@ TEST(Services, OrderOfRecordsDoesNotMatter) {
   }
 }
 
-TEST(Services, RepeatedTargetCountsOnceWithItsFirstPriority) {
+TEST(Services, RepeatedTargetCountsOnceWithItsBestPriorityAndHighestWeight) {
   const auto chosen = choose_records({record("a", 20, 9), record("a", 10, 1), record("a", 10, 3)});
   ASSERT_THAT(names(chosen), ElementsAre("a:80"));
   EXPECT_EQ(chosen[0], record("a", 10, 3));
 }
 
-TEST(Services, TooManyRecordsAreCutByPriorityThenByWeight) {
+TEST(Services, TooManyRecordsAreReducedToTheBestPrioritiesThenTheHighestWeights) {
   std::vector<net::ServiceRecord> records;
   for (std::uint16_t i = 0; i < 200; ++i)
     records.push_back(record("n" + std::to_string(i), i < 150 ? 2 : 1, i));
@@ -74,7 +74,7 @@ TEST(Services, TooManyRecordsAreCutByPriorityThenByWeight) {
   for (const auto& one : chosen) EXPECT_GE(one.weight, 150 - 14) << one.priority;
 }
 
-TEST(Services, WeightsAreSharesOfTheLargestOfTheSamePriority) {
+TEST(Services, WeightsAreScaledToTheLargestWeightOfTheSamePriority) {
   EXPECT_THAT(weights({record("a", 1, 60), record("b", 1, 30), record("c", 1, 10)}),
               ElementsAre(240, 120, 40));
   EXPECT_THAT(weights({record("a", 1, 65'535), record("b", 1, 1)}), ElementsAre(240, 1));
@@ -82,12 +82,12 @@ TEST(Services, WeightsAreSharesOfTheLargestOfTheSamePriority) {
               ElementsAre(240, 240, 120));
 }
 
-TEST(Services, WeightZeroIsAVerySmallShareBesideOthersAndAnEqualShareAmongZeros) {
+TEST(Services, ServersOfWeightZeroGetVeryFewRequestsUnlessAllHaveWeightZero) {
   EXPECT_THAT(weights({record("a", 1, 0), record("b", 1, 5)}), ElementsAre(1, 240));
   EXPECT_THAT(weights({record("a", 1, 0), record("b", 1, 0)}), ElementsAre(1, 1));
 }
 
-TEST(Services, ServersTakeWhatTheirRecordsDoNotStateFromTheService) {
+TEST(Services, ServerFromARecordGetsTheOtherSettingsOfItsService) {
   const auto made = with_targets(settings(), targets({record("a", 3, 1, 8'443)}));
   ASSERT_EQ(made.servers.size(), 1U);
   const auto& server = made.servers[0];
@@ -101,7 +101,7 @@ TEST(Services, ServersTakeWhatTheirRecordsDoNotStateFromTheService) {
   EXPECT_EQ(settings().servers[0].name(), "srv:_http._tcp.api.test");
 }
 
-TEST(Services, KnownServerKeepsItsAddresses) {
+TEST(Services, KnownServerKeepsItsAddressesIfItsLookUpFails) {
   const auto at = [](const char* address) { return net::resolve({address, 80, {}}).value(); };
   auto told = targets({record("a", 1, 1), record("b", 1, 1)});
   told[0].addresses = at("10.0.0.1");

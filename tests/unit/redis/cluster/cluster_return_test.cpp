@@ -120,7 +120,7 @@ TEST_F(ClusterRefunds, PermitsInManyClusterSlotsAreRenewedAndReleased) {
   EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfAMovingClusterSlotAreReturnedToTheNodeOfEachKey) {
+TEST_F(ClusterRefunds, UnitsOfKeysInAMovingSlotAreReturnedToTheNodeThatHasEachKey) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);
@@ -132,7 +132,7 @@ TEST_F(ClusterRefunds, UnitsOfAMovingClusterSlotAreReturnedToTheNodeOfEachKey) {
   cluster_->give_up_move(slot);
 }
 
-TEST_F(ClusterRefunds, EndWaitsForAnUnresponsiveNodeOnlyUntilFinishTimeout) {
+TEST_F(ClusterRefunds, StoreThatEndsWaitsForAnUnresponsiveNodeOnlyUntilFinishTimeout) {
   auto tuning = Worker::quick();
   tuning.finish_timeout = 150ms;
   auto worker = weir(tuning);

@@ -61,7 +61,7 @@ TEST(SlotMap, ParsesTheReplyOfClusterNodes) {
   EXPECT_EQ(map->served(), 101U + (16384 - 5461));
 }
 
-TEST(SlotMap, MoveChangesTheNodeOfOneSlot) {
+TEST(SlotMap, MovedSlotIsTheOnlySlotThatChangesItsNode) {
   auto map = SlotMap::read("bb 10.0.0.2:7002@17002 master - 0 0 2 connected 5-6\n", kAsked);
   ASSERT_TRUE(map);
   map->move(6, kAsked);
@@ -93,7 +93,7 @@ TEST(SlotMap, ParsesTheReplyOfARealNode) {
   EXPECT_EQ(map->owner(7001), nullptr);
 }
 
-TEST(Redirection, ParsesKindSlotAndAddress) {
+TEST(Redirection, KindSlotAndAddressAreReadFromARedirection) {
   const auto moved = redirection_in("MOVED 3999 127.0.0.1:6381", kAsked);
   ASSERT_TRUE(moved);
   EXPECT_EQ(moved->kind, Redirection::Kind::Moved);

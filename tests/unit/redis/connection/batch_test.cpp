@@ -113,7 +113,7 @@ TEST_F(BatchedCharges, AreMadeInTheOrderOfTheRequests) {
 
 // In each call the script checks only once whether lists or sorted sets exist. The first request of this call
 // creates a list or a sorted set.
-TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
+TEST_F(BatchedCharges, UseListsAndSetsThatAnEarlierRequestOfTheSameCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
@@ -139,7 +139,7 @@ class BatchingStore : public ::testing::Test {
   [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
 };
 
-TEST_F(BatchingStore, SendsTheRequestsOfALoopIterationInOneCall) {
+TEST_F(BatchingStore, RequestsOfOneLoopIterationAreSentInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -153,7 +153,7 @@ TEST_F(BatchingStore, SendsTheRequestsOfALoopIterationInOneCall) {
   }
 }
 
-TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
+TEST_F(BatchingStore, NumberOfChargesInACallIsBounded) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -168,7 +168,7 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
 
 // While many calls are unanswered, weir holds requests back until they can share a call. Requests that fill a
 // call are sent immediately.
-TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
+TEST_F(BatchingStore, RequestsWaitToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -193,7 +193,7 @@ TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   EXPECT_TRUE(evals().starts_with(calls)) << evals();
 }
 
-TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
+TEST_F(BatchingStore, AllRequestsOfACallAreSentAgainIfTheScriptWasFlushed) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   server_.ask({"SCRIPT", "FLUSH"});
@@ -208,7 +208,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
 
 // The reply to a call with several requests comes too late. weir must then refund each request that Redis has
 // charged.
-TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
+TEST_F(BatchingStore, EachRequestOfACallIsRefundedIfItsReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
   Worker worker(Worker::settings_for(server_, 30ms), tuning);
@@ -224,7 +224,7 @@ TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 8U);
 }
 
-TEST_F(BatchingStore, ChargesNoRequestThatStillWaitsWhenTheStoreStops) {
+TEST_F(BatchingStore, RequestThatStillWaitsWhenTheStoreStopsIsNotCharged) {
   Answer left;
   {
     Worker worker(Worker::settings_for(server_));

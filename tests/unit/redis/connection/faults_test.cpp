@@ -20,7 +20,7 @@ class ScriptFaultsTest : public ::testing::Test {
   Faults faults_;
 };
 
-TEST_F(ScriptFaultsTest, AreReportedOnce) {
+TEST_F(ScriptFaultsTest, AreReportedOnlyOnce) {
   EXPECT_TRUE(faults_.none());
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   EXPECT_FALSE(faults_.none());
@@ -30,7 +30,7 @@ TEST_F(ScriptFaultsTest, AreReportedOnce) {
   EXPECT_TRUE(faults_.note(Faults::kGivingBack, now_ + 2h));
 }
 
-TEST_F(ScriptFaultsTest, AreReportedAgainForASmallerSetOfAlgorithms) {
+TEST_F(ScriptFaultsTest, AreReportedAgainIfFewerAlgorithmsFail) {
   EXPECT_TRUE(faults_.note(Faults::kinds_of(both_), now_));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 1min));
   EXPECT_FALSE(faults_.note(Faults::kinds_of(both_), now_ + 2min));
@@ -61,7 +61,7 @@ TEST_F(ScriptFaultsTest, AreReportedAtMostEveryTenSeconds) {
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));
 }
 
-TEST_F(ScriptFaultsTest, NameEachAlgorithmOnce) {
+TEST_F(ScriptFaultsTest, NameEachAlgorithmOnlyOnce) {
   EXPECT_EQ(Faults::names_of(both_), "sliding_log, concurrency");
   EXPECT_EQ(Faults::names_of(std::span(both_).first(1)), "sliding_log");
 }

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(LogThrottle, LogsAnOutageAtOnceAndDoesNotRepeatIt) {
+TEST(LogThrottle, OutageIsLoggedAtOnceAndNotRepeated) {
   LogThrottle log_throttle;
   const LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
@@ -16,7 +16,7 @@ TEST(LogThrottle, LogsAnOutageAtOnceAndDoesNotRepeatIt) {
   EXPECT_TRUE(log_throttle.raise("refused", now + 1h));
 }
 
-TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
+TEST(LogThrottle, NewReasonOfAnOutageIsLoggedAtMostEveryTenSeconds) {
   LogThrottle log_throttle;
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
@@ -29,7 +29,7 @@ TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
   EXPECT_TRUE(log_throttle.raise("another", now + 10s));
 }
 
-TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheRest) {
+TEST(LogThrottle, ThreeOutagesInTenSecondsAreLoggedAndTheOthersCounted) {
   LogThrottle log_throttle;
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.settle()) << "the first connection was established";

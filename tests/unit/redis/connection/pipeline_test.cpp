@@ -24,7 +24,7 @@ class PendingCommands : public ::testing::Test {
   Pipeline pipeline_{32, 300ms, 100ms};
 };
 
-TEST_F(PendingCommands, PipelineWithoutCommandsIsNeverOverdue) {
+TEST_F(PendingCommands, ConnectionWithoutPendingCommandsIsNeverUnresponsive) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
   EXPECT_FALSE(pipeline_.is_overdue(Pipeline::Time::max()));
 }
@@ -42,7 +42,7 @@ TEST_F(PendingCommands, DeadlineIsMeasuredFromTheOldestUnansweredCommand) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
 }
 
-TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
+TEST_F(PendingCommands, LaterCallHasALaterDeadlineOfItsOwn) {
   Call sent, gathered;
   sent.deadline = start_ + 50ms;
   gathered.deadline = start_ + 70ms;
@@ -59,7 +59,7 @@ TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
 
 // The reply to a call may arrive after the caller has given up. If it does not arrive at all, the connection
 // is unresponsive.
-TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
+TEST_F(PendingCommands, ConnectionIsUnresponsiveEvenIfTheCallerOfItsOldestCallHasGivenUp) {
   Call call;
   call.deadline = start_ + 50ms;
   pipeline_.gather(call);
@@ -69,7 +69,7 @@ TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
   EXPECT_TRUE(pipeline_.is_overdue(start_ + 300ms));
 }
 
-TEST_F(PendingCommands, DeadlineEndsWithTheConnection) {
+TEST_F(PendingCommands, DeadlineOfACommandEndsWithItsConnection) {
   send(Purpose::Refund, 0ms);
   EXPECT_EQ(pipeline_.take_all().size(), 1U);
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
@@ -104,7 +104,7 @@ TEST_F(CallCoalescing, RequestWaitsToShareACallIfEightCallsAreUnanswered) {
   EXPECT_FALSE(awaited());
 }
 
-TEST_F(CallCoalescing, RequestDoesNotWaitIfTheRoundTripToRedisIsLong) {
+TEST_F(CallCoalescing, RequestDoesNotWaitToShareACallIfTheRoundTripToRedisIsLong) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
@@ -116,7 +116,7 @@ TEST_F(CallCoalescing, RequestDoesNotWaitIfTheRoundTripToRedisIsLong) {
   EXPECT_FALSE(awaited(26ms));
 }
 
-TEST_F(CallCoalescing, RequestDoesNotWaitAfterTheOldestCallBecomesSlow) {
+TEST_F(CallCoalescing, RequestDoesNotWaitToShareACallIfTheOldestCallIsSlow) {
   gather();
   EXPECT_TRUE(awaited(24ms));
   EXPECT_FALSE(awaited(25ms));
@@ -139,7 +139,7 @@ TEST_F(CallCoalescing, CallWithTheMaximumOfChargesDoesNotWaitForMoreRequests) {
   EXPECT_TRUE(awaited());
 }
 
-TEST_F(CallCoalescing, RequestThatNeedsItsOwnCallDoesNotWait) {
+TEST_F(CallCoalescing, RequestThatNeedsACallOfItsOwnIsSentAtOnce) {
   gather().alone = true;
   EXPECT_FALSE(awaited());
 }

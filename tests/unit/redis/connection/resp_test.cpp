@@ -16,7 +16,7 @@ namespace {
 using Kind = Reply::Kind;
 using Next = ReplyReader::Next;
 
-TEST(Command, EqualsTheBytesThatHiredisWrites) {
+TEST(Command, WrittenCommandEqualsTheBytesThatHiredisWrites) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -83,7 +83,7 @@ TEST(ReplyReader, RejectsBytesThatAreNotResp) {
   }
 }
 
-TEST(ReplyReader, BoundsTheSizeOfAReply) {
+TEST(ReplyReader, RejectsAReplyThatIsTooLarge) {
   ReplyReader reader;
   reader.feed("$100000000\r\n");
   const std::string piece(64 * 1024, 'x');
@@ -102,7 +102,7 @@ TEST(ReplyReader, BoundsTheSizeOfAReply) {
   EXPECT_LE(other.reply().numbers.size(), 4096U);
 }
 
-TEST(ReplyReader, BoundsTheTotalSizeOfAnArrayReply) {
+TEST(ReplyReader, RejectsAnArrayReplyWhoseTextsAreTooLargeTogether) {
   ReplyReader reader;
   reader.feed("*1024\r\n");
   const std::string word = "$65536\r\n" + std::string(65'536, 'x') + "\r\n";
@@ -116,7 +116,7 @@ TEST(ReplyReader, BoundsTheTotalSizeOfAnArrayReply) {
   EXPECT_LE(fed, 16);
 }
 
-TEST(ReplyReader, BoundsTheElementsAndTheDepthOfAReply) {
+TEST(ReplyReader, RejectsAReplyWithTooManyElementsOrTooDeepNesting) {
   for (const std::string element : {":1\r\n", "$-1\r\n", "*0\r\n"}) {
     ReplyReader reader;
     std::string reply = "*100000\r\n";
@@ -132,7 +132,7 @@ TEST(ReplyReader, BoundsTheElementsAndTheDepthOfAReply) {
   }
 }
 
-TEST(ReplyReader, TellsIfAReplyHasBegun) {
+TEST(ReplyReader, TellsWhetherAReplyHasBegun) {
   for (const std::string reply : {"+OK\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n*1\r\n:2\r\n"}) {
     ReplyReader reader;
     for (std::size_t size = 0; size < reply.size(); ++size) {
@@ -146,7 +146,7 @@ TEST(ReplyReader, TellsIfAReplyHasBegun) {
   }
 }
 
-TEST(ReplyReader, SizeBoundAppliesToEachReplySeparately) {
+TEST(ReplyReader, SizeBoundAppliesToEachReplyAndNotToTheirSum) {
   ReplyReader reader;
   const std::string reply = "$600000\r\n" + std::string(600'000, 'x') + "\r\n";
   for (int i = 0; i < 4; ++i) {

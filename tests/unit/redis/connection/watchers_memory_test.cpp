@@ -35,7 +35,7 @@ Failed fails_once(long n, net::asio::io_context& loop) {
   return std::exchange(tests::allocations_left, -1) < 0 ? failed : Failed::Nothing;
 }
 
-TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
+TEST(WatchersMemory, ClusterSlotsAreReadAgainAfterALackOfMemory) {
   TwoMasters cluster;
   int survived = 0;
   for (long n = 0;; ++n) {

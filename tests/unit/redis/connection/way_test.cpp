@@ -144,7 +144,7 @@ TEST_F(FaultyNetwork, AfterALostReplyNoCallGetsTheReplyToAnotherCall) {
   EXPECT_FALSE(worker_.charge(spent_).outcomes[0].allowed);
 }
 
-TEST_F(FaultyNetwork, LostReplyToARefundIsDetected) {
+TEST_F(FaultyNetwork, LostReplyToARefundClosesTheConnection) {
   ASSERT_TRUE(worker_.turn_until_up());
   const auto charged = worker_.charge(spent_);
   way_.trouble().loses = true;

@@ -76,7 +76,7 @@ std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
 // The grant (prefetched units) that follows the request has later time slots. The refund of the request must
 // not change them.
-TEST_F(ClusterPrefetch, ChargeBeforeALaterGrantIsRefundedIfAnotherNodeRefuses) {
+TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenIfUnitsWerePrefetchedSince) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed)
@@ -90,7 +90,7 @@ TEST_F(ClusterPrefetch, ChargeBeforeALaterGrantIsRefundedIfAnotherNodeRefuses) {
   EXPECT_EQ(units_.stats().lost, 0U);
 }
 
-TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopIterationAreAllRefunded) {
+TEST_F(ClusterPrefetch, EachRequestOfALoopIterationIsRefundedIfAnotherNodeRefusesIt) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
   std::array<Answer, 3> answers;
@@ -135,7 +135,7 @@ TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-TEST_F(ClusterPrefetch, ReplyOfOneNodeIsUsedIfTheOtherNodeTimesOut) {
+TEST_F(ClusterPrefetch, RuleOfTheNodeThatRepliesIsDecidedEvenIfTheOtherNodeTimesOut) {
   auto worker = weir(100ms);
   const std::vector<limit::Charge> bill{admitting(1), bucket(0)};
   (*cluster_)[1].freeze();

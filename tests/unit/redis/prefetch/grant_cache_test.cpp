@@ -60,7 +60,7 @@ class GrantCacheTest : public ::testing::Test {
   std::vector<Refund> back_;
 };
 
-TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
+TEST_F(GrantCacheTest, NoUnitsArePrefetchedForAKeyWithFewRequests) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
@@ -68,7 +68,7 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   }
 }
 
-TEST_F(GrantCacheTest, GrantSizeOfABusyKeyDoublesUpToTheLeaseSetting) {
+TEST_F(GrantCacheTest, EachPrefetchForABusyKeyIsTwiceAsLargeUpToTheLeaseSetting) {
   heat();
   for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
     EXPECT_EQ(take(), expected);
@@ -77,7 +77,7 @@ TEST_F(GrantCacheTest, GrantSizeOfABusyKeyDoublesUpToTheLeaseSetting) {
   }
 }
 
-TEST_F(GrantCacheTest, KeyWithFewerRequestsThanBeforeGetsSmallerGrants) {
+TEST_F(GrantCacheTest, FewerUnitsArePrefetchedForAKeyThatBecomesLessBusy) {
   heat();
   for (int i = 0; i < 4; ++i) {
     take();
@@ -87,7 +87,7 @@ TEST_F(GrantCacheTest, KeyWithFewerRequestsThanBeforeGetsSmallerGrants) {
   EXPECT_EQ(take(), 32U);
 }
 
-TEST_F(GrantCacheTest, PrefetchesMoreUnitsBeforeAGrantIsUsedUp) {
+TEST_F(GrantCacheTest, MoreUnitsArePrefetchedBeforeTheLastAreUsedUp) {
   heat();
   ASSERT_EQ(take(), 8U);
   limit::Outcome outcome;
@@ -99,7 +99,7 @@ TEST_F(GrantCacheTest, PrefetchesMoreUnitsBeforeAGrantIsUsedUp) {
   EXPECT_EQ(cache_.wanted(line(), now_), 0U) << "one grant at a time";
 }
 
-TEST_F(GrantCacheTest, PrefetchesFewUnitsIfFewRemain) {
+TEST_F(GrantCacheTest, FewUnitsArePrefetchedIfFewRemainInRedis) {
   heat(1, 40);
   EXPECT_EQ(take(1, 40), 8U);
   spend_all();
@@ -111,7 +111,7 @@ TEST_F(GrantCacheTest, PrefetchesFewUnitsIfFewRemain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, ReturnsTheUnitsOfIdleKeys) {
+TEST_F(GrantCacheTest, PrefetchedUnitsOfAnIdleKeyAreReturned) {
   heat();
   take();
   limit::Outcome outcome;
@@ -126,7 +126,7 @@ TEST_F(GrantCacheTest, ReturnsTheUnitsOfIdleKeys) {
   EXPECT_EQ(cache_.stats().held(), 0U);
 }
 
-TEST_F(GrantCacheTest, ReturnsOldUnitsOfAWindowEvenIfTheKeyIsInUse) {
+TEST_F(GrantCacheTest, OldPrefetchedUnitsOfAWindowAreReturnedEvenIfTheKeyIsInUse) {
   heat();
   take();
   limit::Outcome outcome;
@@ -139,7 +139,7 @@ TEST_F(GrantCacheTest, ReturnsOldUnitsOfAWindowEvenIfTheKeyIsInUse) {
   EXPECT_EQ(back_[0].charge.cost, 4U);
 }
 
-TEST_F(GrantCacheTest, ReturnsUnitsOfABucketOnlyWhenTheKeyIsIdle) {
+TEST_F(GrantCacheTest, PrefetchedUnitsOfABucketAreReturnedOnlyIfTheKeyIsIdle) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
   auto request = line();
   request.limiter = &bucket;
@@ -174,7 +174,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
+TEST_F(GrantCacheTest, PrefetchedUnitOfAFailedRequestIsReturnedEvenIfTheOthersWereReturnedBefore) {
   heat();
   take();
   limit::Outcome outcome;
@@ -191,7 +191,7 @@ TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
 }
 
 // The reset has erased the charge of this unit in Redis.
-TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
+TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) {
   heat();
   take();
   limit::Outcome outcome;
@@ -209,7 +209,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
 }
 
 // The cache still has some units, but too few for one request. So it must take more.
-TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
+TEST_F(GrantCacheTest, PrefetchedUnitsSufficeForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
     auto request = line(key);
@@ -229,7 +229,7 @@ TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
 }
 
 // An expensive request makes the next grant larger. That grant must not exceed the bound for cheap requests.
-TEST_F(GrantCacheTest, HoldsAtMostFiveQuartersOfTheLeaseSettingForAnyCost) {
+TEST_F(GrantCacheTest, AtMostFiveQuartersOfTheLeaseSettingArePrefetchedForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);
@@ -246,7 +246,7 @@ TEST_F(GrantCacheTest, HoldsAtMostFiveQuartersOfTheLeaseSettingForAnyCost) {
   EXPECT_GE(held, 40U);
 }
 
-TEST_F(GrantCacheTest, GrantsTooSmallForARequestAreReplaced) {
+TEST_F(GrantCacheTest, PrefetchedUnitsTooFewForARequestAreReplaced) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
   auto small = line(), large = line();
   small.limiter = large.limiter = &bucket;
@@ -264,7 +264,7 @@ TEST_F(GrantCacheTest, GrantsTooSmallForARequestAreReplaced) {
   EXPECT_GT(cache_.wanted(large, now_), 0U);
 }
 
-TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
+TEST_F(GrantCacheTest, NoUnitsArePrefetchedForAWhileAfterAFailedPrefetch) {
   heat();
   ASSERT_EQ(cache_.wanted(line(), now_), 8U);
   cache_.failed(line(), now_);
@@ -273,7 +273,7 @@ TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
 }
 
 // The reset comes after Redis has charged the units, so Redis has forgotten that charge.
-TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
+TEST_F(GrantCacheTest, UnitsThatArriveAfterAResetOfTheirKeyAreNeverSpent) {
   heat();
   auto lease = line();
   lease.cost = cache_.wanted(lease, now_);
@@ -288,7 +288,7 @@ TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   EXPECT_GT(spend_all(), 0U);
 }
 
-TEST_F(GrantCacheTest, CountsKeysForWhichTheCacheIsFull) {
+TEST_F(GrantCacheTest, KeysForWhichTheFullCacheHasNoRoomAreCounted) {
   for (std::uint64_t key = 1; key <= 4; ++key) {
     heat(key);
     EXPECT_EQ(take(key), 8U);

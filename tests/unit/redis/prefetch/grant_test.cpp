@@ -49,7 +49,7 @@ TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheirTimeSlots) {
   EXPECT_EQ(grant.ready(kHere + 75ms), 14U);
 }
 
-TEST(Grant, SpendsTheUnitsThatExpireFirst) {
+TEST(Grant, UnitsThatExpireFirstAreSpentFirst) {
   auto grant = bucket_grant(20);
   limit::Outcome outcome;
   grant.spend(4, kHere + 9ms, outcome);
@@ -59,13 +59,13 @@ TEST(Grant, SpendsTheUnitsThatExpireFirst) {
   EXPECT_EQ(grant.ready(kHere + 14ms), 5U);
 }
 
-TEST(Grant, UnitsExpireEarlierToAllowForASlowClock) {
+TEST(Grant, UnitsExpireEarlierInCaseRedisHasAFasterClock) {
   EXPECT_EQ(bucket_grant(20, 2048 + 5).ready(kHere + 2048ms), 20U);
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
 // A grant takes back units only if their time slots are next to its own time slots.
-TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
+TEST(Grant, RefundOfAnAdjacentTimeSlotIsAddedToTheUnits) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
@@ -97,7 +97,7 @@ TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
       << "the outcome has an earlier clock reading than the grant";
 }
 
-TEST(Grant, RejectsRefundsOfTimeSlotsChargedBeforeTheGrant) {
+TEST(Grant, RefundOfAUnitFromAnEarlierPrefetchOrAnotherWindowIsNotAdded) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_grant(fixed, 20, 4s), after = window_grant(fixed, 20, 5s);
   limit::Outcome outcome;
@@ -123,7 +123,7 @@ TEST(Grant, UnitsOfAWindowLastUntilTheWindowEnds) {
   EXPECT_EQ(window_grant(buckets, 20, 5s).ready(kHere + 1s), 0U) << "a sub-window is 2 s";
 }
 
-TEST(Grant, GrantsOfOneWindowCanBeMerged) {
+TEST(Grant, PrefetchedUnitsOfOneWindowCanBeMerged) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto grant = window_grant(fixed, 20, 4s);
   EXPECT_TRUE(grant.merge(window_grant(fixed, 5, 6s)));
@@ -131,7 +131,7 @@ TEST(Grant, GrantsOfOneWindowCanBeMerged) {
   EXPECT_EQ(grant.left(), 25U);
 }
 
-TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
+TEST(Grant, UnusedUnitsGiveOneRefund) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_grant(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);

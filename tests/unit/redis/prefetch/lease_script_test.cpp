@@ -135,7 +135,7 @@ TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
 
 // Restores the state from before the grant. A promoted replica that has missed the charge of the grant has
 // this state.
-TEST_F(LeaseScript, TimeSlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
+TEST_F(LeaseScript, TimeSlotsWhoseChargeIsMissingOnAPromotedReplicaAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
   const auto name = key_name("w", {1, 2});
@@ -153,7 +153,7 @@ TEST_F(LeaseScript, StateInAnUnknownFormatIsTreatedAsLost) {
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);
 }
 
-TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
+TEST_F(LeaseScript, ShortestRangeIsDroppedIfTooManyTimeSlotsAreReturned) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   std::vector<Grant> grants;
@@ -169,7 +169,7 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
 }
 
 // Otherwise the key would expire although time slots after the gap are charged.
-TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
+TEST_F(LeaseScript, ChargeInReturnedTimeSlotsDoesNotChangeTheTimeToLiveOfItsKey) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
   for (const Cost cost : {4U, 1U}) {
@@ -198,7 +198,7 @@ TEST_F(LeaseScript, ReplyHasTheExactTimeSlotOfAChargeInReturnedTimeSlots) {
       << "the returned slots are used to the last tick";
 }
 
-TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
+TEST_F(LeaseScript, ReturnedTimeSlotsAreNeverLongerAfterAChangeOfTheRate) {
   const Limiter before = limit::TokenBucket::make({700, 3s}, 500).value();
   const Limiter after = limit::TokenBucket::make({1, 1s}, 500).value();
   scripts_.set_clock(kNow);

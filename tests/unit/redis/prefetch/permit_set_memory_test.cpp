@@ -40,7 +40,7 @@ using tests::fail_each_allocation;
 const limit::Limiter kTenAtOnce = limit::Concurrency::make(10).value();
 const limit::Charge kPlace{.key = {7, 7}, .limiter = &kTenAtOnce, .cost = 1};
 
-TEST(PermitSetMemory, LackOfMemoryForAPermitLeavesNoPermit) {
+TEST(PermitSetMemory, PermitForWhichMemoryIsMissingIsNotKept) {
   PermitSet leases(1, std::chrono::seconds(10));
   const int made =
       fail_each_allocation([&] { leases.hold_unasked(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
@@ -57,7 +57,7 @@ struct Renewing {
   Store store;
 };
 
-TEST(PermitSetMemory, LackOfMemoryForAPermitCausesNoRenewals) {
+TEST(PermitSetMemory, PermitForWhichMemoryIsMissingIsNotRenewed) {
   RedisSettings settings;
   settings.lease_time = std::chrono::milliseconds(3);
   std::optional<Renewing> fresh(settings);
@@ -104,7 +104,7 @@ bool fails_after(long allocations, Worker& worker, Asked& asked) {
   return asked.thrown != nullptr || asked.answer.error;
 }
 
-TEST(PermitSetMemory, LackOfMemoryForACallReturnsThePrefetchedUnits) {
+TEST(PermitSetMemory, PrefetchedUnitsAreReturnedIfMemoryForACallIsMissing) {
   const limit::Limiter bucket = token_bucket({1, 24h}, 10'000);
   const limit::Limiter window = limit::FixedWindow::make({10'000, std::chrono::hours(24 * 365 * 30)}).value();
   Server server;

@@ -37,7 +37,7 @@ class PrefetchingStore : public ::testing::Test {
   }
 };
 
-TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
+TEST_F(PrefetchingStore, RedisIsRarelyCalledForABusyKeyAndUnusedUnitsAreReturnedAtTheEnd) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     {
@@ -57,7 +57,7 @@ TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
   }
 }
 
-TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration) {
+TEST_F(PrefetchingStore, UnitsArePrefetchedInTheSameCallAsTheRequestsOfTheLoopIteration) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});
@@ -78,7 +78,7 @@ TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration
 
 // Other instances have spent all but eight units since the last reply to this instance. Now this instance
 // wants a grant of eight units.
-TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
+TEST_F(PrefetchingStore, RequestIsChargedBeforeUnitsArePrefetched) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());
@@ -95,7 +95,7 @@ TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(PrefetchingStore, LateGrantIsRefunded) {
+TEST_F(PrefetchingStore, UnitsPrefetchedByALateReplyAreRefunded) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     SharedGrants units(64, 10s);
@@ -116,7 +116,7 @@ TEST_F(PrefetchingStore, LateGrantIsRefunded) {
 
 // Another instance has been charged for time slots next to those of the late grant. The refund of the grant
 // must not change these slots.
-TEST_F(PrefetchingStore, LateGrantIsRefundedInItsOwnTimeSlots) {
+TEST_F(PrefetchingStore, UnitsPrefetchedByALateReplyAreRefundedInTheirOwnTimeSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
@@ -202,7 +202,7 @@ TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsRemainIfRedisTimesOut) {
   server_.thaw();
 }
 
-TEST_F(PrefetchingStore, PrefetchesNothingWithoutAGrantCache) {
+TEST_F(PrefetchingStore, NoUnitsArePrefetchedWithoutACacheForThem) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);

@@ -67,7 +67,7 @@ class Outcomes : public ::testing::Test {
   }
 };
 
-TEST_F(Outcomes, AreComputedFromTheReturnedStateAndTheTimeOfRedis) {
+TEST_F(Outcomes, AreComputedFromTheStateAndTheTimeInTheReplyOfRedis) {
   ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 2, 0}));
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);

@@ -41,7 +41,7 @@ class CalendarScript : public ::testing::Test {
   }
 };
 
-TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
+TEST_F(CalendarScript, TimeOfRedisChoosesTheDay) {
   auto now = kNoon;
   for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // weir's clock is wrong by up to a day
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
@@ -52,7 +52,7 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
 }
 
 // 15 January 2027 is a Friday, so the week ends after two and a half days.
-TEST_F(CalendarScript, ClockOfRedisChoosesTheWeek) {
+TEST_F(CalendarScript, TimeOfRedisChoosesTheWeek) {
   const auto weekly = calendar(FixedWindow::Align::Week);
   bill_ = {{limit::key_of(3), &weekly}};
   auto now = kNoon;
@@ -69,7 +69,7 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWeek) {
 }
 
 // The key must live until the end of the window that Redis selects from the three sent windows.
-TEST_F(CalendarScript, KeyLivesUntilTheEndOfTheChosenWindow) {
+TEST_F(CalendarScript, KeyExpiresAtTheEndOfTheChosenWindow) {
   auto now = kNoon;
   // Redis selects the first window, then the second, and then the third.
   for (const auto error : {24h, 0h, -24h}) {
@@ -105,7 +105,7 @@ TEST_F(CalendarScript, SentWindowsIncludeTheirStartAndExcludeTheirEnd) {
   EXPECT_EQ(ask(midnight - 1us, -24h), ReplyReading::Answer);
 }
 
-TEST_F(CalendarScript, StoredCurrentWindowIsUsedIfNoSentWindowMatches) {
+TEST_F(CalendarScript, StoredWindowIsUsedIfRedisIsInItAndInNoSentWindow) {
   ASSERT_EQ(ask(kNoon, 0h), ReplyReading::Answer);
   ASSERT_EQ(ask(kNoon + 1h, 49h), ReplyReading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 0U);
@@ -201,7 +201,7 @@ class DifferentRedisTime : public ::testing::Test {
   }
 };
 
-TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
+TEST_F(DifferentRedisTime, RequestIsSentAgainWithTheWindowsAtTheTimeOfRedis) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path,
                {{us_, 2, 0, 0, 0}, {us_, 1, 0, 0, 0}, {us_, 1, 0, 0, 0}});
@@ -219,7 +219,7 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
 
-TEST_F(DifferentRedisTime, SecondReplyAboutAWrongTimeFailsTheRequest) {
+TEST_F(DifferentRedisTime, RequestFailsIfASecondReplyStillSaysThatTheTimeIsWrong) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
@@ -227,7 +227,7 @@ TEST_F(DifferentRedisTime, SecondReplyAboutAWrongTimeFailsTheRequest) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "no charge was made";
 }
 
-TEST_F(DifferentRedisTime, UnreadableReplyCountsTheChargesAsLost) {
+TEST_F(DifferentRedisTime, ChargesOfAnUnreadableReplyAreCountedAsLost) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0, 0}, {us_, 0}});
   ASSERT_TRUE(worker.turn_until_up());
@@ -237,7 +237,7 @@ TEST_F(DifferentRedisTime, UnreadableReplyCountsTheChargesAsLost) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 2U);
 }
 
-TEST_F(DifferentRedisTime, UnreadableReplyToARefundCountsTheRefundAsLost) {
+TEST_F(DifferentRedisTime, RefundWithAnUnreadableReplyIsCountedAsLost) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());

@@ -97,7 +97,7 @@ class ExactSlidingWindow : public ExactScript, public ::testing::WithParamInterf
   }
 };
 
-TEST_P(ExactSlidingWindow, AdmitsExactlyAtTheCorrectMicrosecond) {
+TEST_P(ExactSlidingWindow, RequestIsAdmittedExactlyAtTheCorrectMicrosecond) {
   const auto& weighed = GetParam();
   ASSERT_TRUE(weighed.is_so());
   const base::Duration period(weighed.period), left(weighed.left);

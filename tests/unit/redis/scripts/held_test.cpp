@@ -89,7 +89,7 @@ class PermitScript : public ::testing::Test {
 
 // The model and Redis must restore a permit at its renewal if it has expired or Redis has lost it, even above
 // the limit: its request is still in progress.
-TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
+TEST_F(PermitScript, PermitsAreCountedAsInASimpleModel) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
     if (dice_.one_in(200)) {
@@ -111,7 +111,7 @@ TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   EXPECT_GT(in_sets_, 2);
 }
 
-TEST_F(PermitScript, DeletesTheKeyWithTheLastPermit) {
+TEST_F(PermitScript, KeyIsDeletedWithItsLastPermit) {
   const PermitId hold{1, 1, 10s};
   scripts_.set_clock(now_);
   scripts_.charge({&line_, 1}, hold);
@@ -257,7 +257,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
 
 // The charges of several requests share a call. Each request must see the permits of earlier requests, and
 // each permit can be released separately.
-TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
+TEST_F(RedisPermits, PermitsOfEarlierRequestsInTheSameCallCount) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
@@ -280,7 +280,7 @@ TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
 
 // A call fails after the script has stored the permit of its first request. weir charges that request again
 // with another permit ID. With the same ID, the permit would be counted twice and released only once.
-TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailedMidwayAndWasRepeated) {
+TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallIsRepeatedAfterItFailedMidway) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};

@@ -104,7 +104,7 @@ class PairScript : public ::testing::Test {
   std::vector<Paid> paid_;
 };
 
-TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
+TEST_F(PairScript, TwoLimitersOfARuleAreCountedAsInLocalMemory) {
   for (int round = 0; round < 1'500; ++round) {
     const auto pair = random_pair_of_windows(dice_);
     SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": "
@@ -124,7 +124,7 @@ TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
 
 // The two limiters have the same algorithm and random parameters. A bucket or queue that does not decide
 // counts a request only if it has room for the request.
-TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
+TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmAreCountedAsInLocalMemory) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
     auto other = dice_.limiter();
@@ -145,7 +145,7 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
 
 // One limiter of the rule counts but does not decide. Its count may exceed its limit, but not the largest
 // count that the state can store. Refunds lower the count, which has its full weight in the next window.
-TEST_F(PairScript, WindowCountBeyondItsLimitIsCappedAtTheLargestCount) {
+TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestPossibleCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :
        {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },

@@ -38,7 +38,7 @@ class PenaltyScript : public ::testing::Test {
   const Penalty twice_{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
 };
 
-TEST_F(PenaltyScript, PeekCountsNoViolation) {
+TEST_F(PenaltyScript, PeekingAtAKeyCountsNoViolation) {
   (void)ask(kStart, line(one_));
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(ask(kStart, line(one_), true).allowed);
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
@@ -47,13 +47,13 @@ TEST_F(PenaltyScript, PeekCountsNoViolation) {
   EXPECT_EQ(seen.penalty_left, 0us) << "only a refusal starts the penalty, a peek does not";
 }
 
-TEST_F(PenaltyScript, PeekShowsThePenalty) {
+TEST_F(PenaltyScript, PeekingAtAKeyShowsItsPenalty) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart, line(one_));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(kStart + 1h, line(one_), true).penalty_left, 1h);
   EXPECT_EQ(ask(kStart + 2h, line(one_), true).penalty_left, 0us);
 }
 
-TEST_F(PenaltyScript, KeyLivesUntilItsViolationsAndPenaltiesAreForgotten) {
+TEST_F(PenaltyScript, KeyExpiresWhenItsViolationsAndPenaltiesAreForgotten) {
   for (int i = 0; i < 2; ++i) (void)ask(kStart, line(one_));
   const auto key = limit::penalty_key(limit::key_of(1));
   EXPECT_GE(scripts_.life_of(key), 24h);
@@ -72,7 +72,7 @@ TEST_F(PenaltyScript, ResetOfAKeyEndsItsPenalty) {
 
 // weir sends the window of another day, so the script cannot decide the bill. The script then charges nothing
 // and counts no violation.
-TEST_F(PenaltyScript, BillWithoutTheCurrentWindowIsNoViolation) {
+TEST_F(PenaltyScript, RequestSentWithoutTheCurrentWindowIsNoViolation) {
   const auto calendar = std::make_shared<limit::Calendar>("UTC", std::vector<limit::Calendar::Run>{{-1, {}}});
   const limit::Limiter day = *limit::FixedWindow::make(1, limit::FixedWindow::Align::Day, calendar);
   const std::array bill{line(one_, 1), line(day, 2)};
@@ -86,7 +86,7 @@ TEST_F(PenaltyScript, BillWithoutTheCurrentWindowIsNoViolation) {
   EXPECT_EQ(ask(kStart, line(one_, 1)).violations, 1);
 }
 
-TEST_F(PenaltyScript, BillCountsTheViolationsOfEarlierBillsInItsCall) {
+TEST_F(PenaltyScript, ViolationsOfEarlierRequestsInTheSameCallCount) {
   const auto charge = line(one_);
   const BillRequest request{.lines = {&charge, 1}};
   const std::array<BillRequest, 4> bills{request, request, request, request};
@@ -105,7 +105,7 @@ TEST_F(PenaltyScript, BillCountsTheViolationsOfEarlierBillsInItsCall) {
   EXPECT_EQ(outcomes[3].penalty_left, 2h);
 }
 
-TEST_F(PenaltyScript, DenyCacheRefusesOnlyWhileAPenaltyRuns) {
+TEST_F(PenaltyScript, CachedRefusalAppliesOnlyWhileThePenaltyRuns) {
   LastRefunds refunds;
   DenyCache cache(refunds);
   const auto charge = line(one_);
@@ -129,7 +129,7 @@ TEST_F(PenaltyScript, DenyCacheRefusesOnlyWhileAPenaltyRuns) {
   EXPECT_FALSE(refuses()) << "the penalty may be over";
 }
 
-TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
+TEST_F(PenaltyScript, CachedRefusalReportsThePenaltyOfEachCharge) {
   LastRefunds refunds;
   DenyCache cache(refunds);
   const limit::Limiter three = limit::token_bucket("1/h", 3);

@@ -114,7 +114,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
 }
 
 // A call must treat this state as lost. With an error, its other requests would fail, too.
-TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
+TEST_F(ScriptState, SlidingLogWithTooSmallATotalInItsHeadIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
     if (!std::holds_alternative<SlidingLog>(limiter)) continue;
@@ -141,7 +141,7 @@ TEST_F(ScriptState, RefundDoesNotChangeTheStateOfAnotherAlgorithm) {
 
 // Redis has lost the state. The refund of an earlier charge must change nothing, because it would subtract
 // units of later charges.
-TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
+TEST_F(ScriptState, ChargeThatRedisHasLostIsNotRefundedToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
     SCOPED_TRACE(limit::describe(limiter));
@@ -180,7 +180,7 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
 
 // After a reduction of the burst, units that were spent from the larger burst stay spent and must refill
 // first.
-TEST_F(ScriptState, UnitsSpentBeyondAReducedBurstMustRefillFirst) {
+TEST_F(ScriptState, BucketWithAReducedBurstMustFirstRefillTheUnitsSpentBeyondIt) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
   charge(wide, 100);
@@ -197,7 +197,7 @@ TEST_F(ScriptState, BucketedWindowHasOneEntryForEachBucket) {
 }
 
 // Charges one key 10,000 times, which makes the largest possible sliding log.
-TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
+TEST_F(ScriptState, SlidingLogTakes18BytesForEachEntryAndIsSearchedInFewSteps) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)

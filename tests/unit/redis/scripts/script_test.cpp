@@ -94,7 +94,7 @@ class Script : public ::testing::Test {
 };
 
 // Uses random parameters, states and requests, and Redis's own clock.
-TEST_F(Script, ChargesAsTheLocalLimitersDo) {
+TEST_F(Script, RedisGivesTheSameOutcomesAsTheLocalLimiters) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
   auto now = worker_.charge({{key_number(0), &any}}).now;
@@ -139,7 +139,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
   EXPECT_LT(charged, 1800);
 }
 
-TEST_F(Script, RefundsAsTheLocalLimitersDo) {
+TEST_F(Script, RedisRefundsAsTheLocalLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
   const auto now = worker_.charge({{key_number(0), &any}}).now;

@@ -177,7 +177,7 @@ class ResetScript : public ::testing::Test {
   }
 };
 
-TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
+TEST_F(ResetScript, ChargeBeforeAResetIsNotRefunded) {
   EXPECT_FALSE(gives_back(kReset - 1us, kReset));
   EXPECT_FALSE(gives_back(kReset, kReset));
   EXPECT_FALSE(gives_back(kReset, kReset + 1us));
@@ -186,7 +186,7 @@ TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
 
 // After a failover, Redis's clock may be behind the time of a reset. Every charge then seems to be made
 // before the reset, so the reset must be ignored.
-TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
+TEST_F(ResetScript, ResetWithATimeInTheFutureIsIgnored) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }

@@ -59,7 +59,7 @@ class CachedRefusals : public ::testing::Test {
 };
 
 // Checks the cache's guarantee: if the cache refuses, Redis would return the same outcome.
-TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
+TEST_F(CachedRefusals, EqualTheRefusalsThatRedisWouldGive) {
   limit::Dice dice(limit::new_seed());
   std::array<unsigned, limit::kAlgorithms> denied{};
   for (int round = 0; round < 400; ++round) {
@@ -111,7 +111,7 @@ TEST_F(CachedRefusals, AreNotUsedWhenRedisWouldAdmitAgain) {
 
 // Redis read its clock at an unknown instant during the round trip. So Redis's clock may be ahead of weir's
 // estimate by the whole round trip.
-TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
+TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndThePossibleClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -121,7 +121,7 @@ TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
 }
 
-TEST_F(CachedRefusals, ApplyOnlyToRequestsWhoseRulesAreAllInTheCache) {
+TEST_F(CachedRefusals, ApplyOnlyIfTheCacheHasEveryRuleOfTheRequestThatRefuses) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
   EXPECT_FALSE(refuses(both));  // the cache is empty, because Redis has not refused anything yet
@@ -212,7 +212,7 @@ TEST_F(CachedRefusals, RefundOfAKeyRarelyDropsTheRefusalsOfAnotherKeyOfTheClient
   EXPECT_LT(together, 500) << "of 100,000; one in 4,096 would be 24";
 }
 
-TEST_F(CachedRefusals, ApplyOnlyToTheSameLimiter) {
+TEST_F(CachedRefusals, DoNotApplyAfterTheLimitOfTheRuleHasChanged) {
   ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
   ASSERT_FALSE(ask({{{key_, &one_a_second_}}}));
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // the rule has another limiter now
@@ -279,7 +279,7 @@ class DenyingStore : public ::testing::Test {
   std::array<Outcome, 1> outcome_;
 };
 
-TEST_F(DenyingStore, RefusesAgainWithoutARoundTrip) {
+TEST_F(DenyingStore, NextRequestIsRefusedWithoutARoundTrip) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -292,7 +292,7 @@ TEST_F(DenyingStore, RefusesAgainWithoutARoundTrip) {
   EXPECT_GT(outcome_[0].retry_after, refused.outcomes[0].retry_after - 1s);
 }
 
-TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerRefundsTheKey) {
+TEST_F(DenyingStore, CachedRefusalIsDroppedWhenAnotherWorkerRefundsTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -308,7 +308,7 @@ TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerRefundsTheKey) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
+TEST_F(DenyingStore, CachedRefusalIsDroppedWhenAnotherWorkerSettlesAChargeOfTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -326,7 +326,7 @@ TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
 
 // A release is not a refund for the cache. If it were one, every request that ends would make the cached
 // refusals of a group of keys unusable.
-TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
+TEST_F(DenyingStore, CachedRefusalsAreKeptWhenPermitsAreReleased) {
   // Declared before the worker, which releases permits of this limiter when it is destroyed.
   const limit::Limiter many = limit::Concurrency::make(9).value();
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
@@ -343,7 +343,7 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
 
 // weir sends a request to Redis before Redis has made a refund. The answer may then describe the state before
 // the refund.
-TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
+TEST_F(DenyingStore, RefusalThatRedisMayHaveMadeBeforeARefundIsNotCached) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto charged = worker.charge(bill_);
@@ -355,7 +355,7 @@ TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
 }
 
-TEST_F(DenyingStore, DropsAllRefusalsWhenTheConnectionIsLost) {
+TEST_F(DenyingStore, AllCachedRefusalsAreDroppedWhenTheConnectionIsLost) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 3; ++i) worker.charge(bill_);

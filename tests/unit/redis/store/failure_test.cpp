@@ -94,7 +94,7 @@ TEST_F(RedisFailure, CallToAnUnresponsiveRedisTimesOutAndItsLateReplyIsDiscarded
 }
 
 // SCRIPT LOAD must be sent immediately, without waiting for the next command.
-TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
+TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfItsCallHasTimedOut) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
   settings.lease_time = 1h;  // long, because weir closes a connection that gets no reply for lease_time / 3
@@ -199,7 +199,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
 
 // The test charge must use the same commands as real charges. Otherwise it would succeed, and five more
 // charges would fail before the store is down.
-TEST_F(RedisFailure, StoreStaysDownWhileChargesWouldFail) {
+TEST_F(RedisFailure, StoreStaysDownWhileItsTestChargeFails) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -250,7 +250,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
 
 // weir has no right to read a key. It must not treat the key as absent, or as a key with a state of another
 // kind.
-TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
+TEST_F(RedisFailure, KeyThatWeirMayNotReadDoesNotCountAsUnused) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
   Worker worker(Worker::settings_for(server));
@@ -298,7 +298,7 @@ TEST_F(RedisFailure, RedisWithoutFreeMemoryChargesNothing) {
   EXPECT_EQ(answer.outcomes[1].remaining, 9U);
 }
 
-TEST_F(RedisFailure, InvalidStateInAKeyIsTreatedAsLost) {
+TEST_F(RedisFailure, KeyWithAnInvalidStateCountsAsUnused) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());

@@ -95,7 +95,7 @@ TEST_F(StoreTest, RefundRestoresTheStateBeforeTheCharge) {
   EXPECT_EQ(worker.charge({bill[1]}).outcomes[0].remaining, 0U);
 }
 
-TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
+TEST_F(StoreTest, OnlyTheLastPromisedDepartureOfAQueueIsRefunded) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const limit::Charge line{key(1), &queue_};
@@ -178,7 +178,7 @@ TEST_F(StoreTest, TwoWorkersAdmitExactlyTheLimit) {
   EXPECT_EQ(admitted.load(), 100);
 }
 
-TEST_F(StoreTest, ConnectsByTcpAndSelectsItsDatabase) {
+TEST_F(StoreTest, StoreConnectsByTcpAndUsesTheConfiguredDatabase) {
   const auto port = free_port();
   server_.ask({"CONFIG", "SET", "bind", "127.0.0.1"});
   ASSERT_EQ(server_.ask({"CONFIG", "SET", "port", std::to_string(port)}).text, "OK");
@@ -192,7 +192,7 @@ TEST_F(StoreTest, ConnectsByTcpAndSelectsItsDatabase) {
   EXPECT_EQ(server_.info("keyspace", "db0"), "");
 }
 
-TEST_F(StoreTest, BoundsTheNumberOfPendingCommands) {
+TEST_F(StoreTest, NumberOfPendingCommandsIsBounded) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
   Worker worker(Worker::settings_for(server_), tuning);
@@ -207,7 +207,7 @@ TEST_F(StoreTest, BoundsTheNumberOfPendingCommands) {
   EXPECT_EQ(worker.store.stats().failures.load(), 2U);
 }
 
-TEST_F(StoreTest, StoppingTheStoreFailsItsPendingCalls) {
+TEST_F(StoreTest, PendingCallsFailWhenTheStoreStops) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   Answer answer;
@@ -231,7 +231,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 
 // Destroys a worker without another iteration of its event loop. Nothing may leak, and no coroutine may be
 // resumed; AddressSanitizer checks both.
-TEST_F(StoreTest, CanBeDestroyedWithoutAnotherLoopIteration) {
+TEST_F(StoreTest, StoreCanBeDestroyedWithoutAnotherLoopIteration) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
