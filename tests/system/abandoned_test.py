@@ -89,7 +89,7 @@ class ChargesOfAbandonedRequests(Abandoned):
             self.settled("debt")
             self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
 
-    def test_client_that_leaves_is_charged_the_cost_in_a_response_header(self):
+    def test_client_that_leaves_is_charged_the_cost_in_the_response_header(self):
         self.start_weir(b"", rule(**TOKENS, cost='{ response_header = "X-Cost", reserve = 1 }'), head=False,
                         whole=answer(b"ok", headers="X-Cost: 700\r\n"))
         self.ask_and_leave(head=False)
@@ -105,13 +105,13 @@ class ChargesOfAbandonedRequests(Abandoned):
             self.settled("debt")
         self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="whole")
 
-    def test_endless_abandoned_response_is_charged_the_reserved_cost_after_a_bounded_time(self):
+    def test_endless_response_to_a_client_that_left_is_charged_the_reserved_cost_after_a_while(self):
         self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "200ms" }')
         self.ask_and_leave()
         self.settled("unreadable")
         self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="part")
 
-    def test_abandoned_response_above_max_body_is_not_read_to_its_end(self):
+    def test_response_to_a_client_that_left_is_not_read_beyond_max_body(self):
         whole = answer(chunked(said(3000, 20_000)), headers="Transfer-Encoding: chunked\r\n", length=False)
         self.HALF = 18_000
         self.start_weir(b"", tokens("16KiB"), whole=whole)
@@ -122,13 +122,13 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_abandoned_response_is_not_read_if_timeouts_abandoned_is_zero(self):
+    def test_response_to_a_client_that_left_is_not_read_if_timeouts_abandoned_is_zero(self):
         self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "0s" }')
         self.ask_and_leave()
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_abandoned_response_is_not_read_if_no_rule_charges_by_responses(self):
+    def test_response_to_a_client_that_left_is_not_read_if_no_rule_charges_by_responses(self):
         self.start_weir(said(3000), rule())
         self.ask_and_leave()
         self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")
@@ -142,7 +142,7 @@ class PermitsOfAbandonedRequests(Abandoned):
         return rule("at-once", "2", algorithm='"concurrency"', key="[]", **({"hold": f'"{hold}"'} if hold else {}), **more).replace(
             'limit = "2"', "limit = 2")
 
-    def test_permit_is_held_until_the_server_has_responded(self):
+    def test_permit_of_a_client_that_left_is_held_until_the_server_has_responded(self):
         """A client that leaves does not release its permit, so the server never has more than two requests."""
         for head in (True, False):
             with self.subTest(head=head):
@@ -157,7 +157,7 @@ class PermitsOfAbandonedRequests(Abandoned):
                 eventually(lambda: self.weir.get("/").status == 200, "the permits are released")
                 self.assertEqual(self.requests.most, 2)
 
-    def test_permit_is_held_for_a_bounded_time(self):
+    def test_permit_of_a_client_that_left_is_held_for_a_bounded_time(self):
         self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
         for _ in range(2):
             self.ask_and_leave()

@@ -23,7 +23,7 @@ class AccessLog(TestCase):
         eventually(lambda: path.exists() and path.read_text().count("\n") >= count, f"{count} lines in the log")
         return [json.loads(line) for line in path.read_text().splitlines()]
 
-    def test_line_has_the_decision_and_the_client(self):
+    def test_log_line_has_the_decision_and_the_client(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
@@ -43,7 +43,7 @@ class AccessLog(TestCase):
         _, path = self.start_weir(self.start(Upstream()).port)
         self.assertEqual(path.stat().st_mode & 0o027, 0)
 
-    def test_refused_requests_keep_the_request_id_of_a_trusted_proxy(self):
+    def test_refused_request_keeps_the_request_id_of_a_trusted_proxy(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1"]', rules=rule(burst=1))
         with weir.connect() as client:
@@ -109,7 +109,7 @@ class AccessLog(TestCase):
         self.assertEqual([head["traceparent"] for head in heads], [TRACE, "00-none", None])
         self.assertEqual(heads[0]["tracestate"], "a=1")
 
-    def test_line_has_the_configured_fields(self):
+    def test_log_line_has_only_the_configured_fields(self):
         upstream = self.start(Upstream())
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
@@ -176,14 +176,14 @@ class AccessLog(TestCase):
         self.assertEqual([json.loads(line)["target"] for line in (before, after)], ["/before", "/after"])
         self.assertEqual(len(torn), 100)
 
-    def test_line_of_a_request_without_a_decision_has_no_verdict(self):
+    def test_log_line_of_a_request_without_a_decision_has_no_verdict(self):
         weir, path = self.start_weir(closed_port(), rules=rule(key='["user"]', on_missing='"reject"'))
         self.assertEqual(weir.get("/").status, 401)
         line = self.lines(path, 1)[0]
         self.assertEqual(line["status"], 401)
         self.assertFalse({"verdict", "rule", "key"} & line.keys(), line)
 
-    def test_failure_line_names_the_server_and_malformed_head_line_names_the_client(self):
+    def test_log_line_of_a_failure_names_the_server_and_that_of_a_malformed_head_the_client(self):
         port = closed_port()
         weir, path = self.start_weir(port)
         self.assertEqual(weir.get("/").status, 502)

@@ -114,7 +114,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
                     tls.sendall(b"GET /x HTTP/1.1\r\nHost: " + name.encode() + b"\r\nConnection: close\r\n\r\n")
                     self.assertIn(b" 200 ", tls.recv(65536).split(b"\r\n")[0])
 
-    def test_http_01_gets_a_certificate_although_the_authority_is_unreachable_at_the_start(self):
+    def test_weir_gets_a_certificate_by_http_01_from_an_authority_that_was_unreachable_at_first(self):
         authority = self.authority()
         # the rule refuses every request after the first, but no rule applies to the authority's check
         weir = self.weir(authority, rules=rule("checks", key='["ip"]', match='{ path = "~^/.well-known/" }'))
@@ -139,7 +139,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         for path in (folder, *folder.rglob("*")):
             self.assertEqual(oct(stat.S_IMODE(path.stat().st_mode)), oct(0o700 if path.is_dir() else 0o600), path)
 
-    def test_tls_alpn_01_gets_a_certificate_for_a_listener_that_requires_client_certificates(self):
+    def test_weir_gets_a_certificate_by_tls_alpn_01_for_a_listener_that_requires_client_certificates(self):
         authority = self.authority()
         # edge.crt stands for an authority of clients: any certificate will do
         weir = self.weir(authority, more='challenge = "tls-alpn-01"', tls=', client_ca = "edge.crt"')
@@ -148,7 +148,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertEqual(authority.orders(), 1)
         self.await_metric(weir, 1, "weir_acme_orders_total", result="ok")
 
-    def test_connection_with_acme_tls_serves_no_request(self):
+    def test_connection_for_a_check_by_tls_alpn_01_serves_no_request(self):
         """While a challenge is pending, a connection with the ALPN protocol of the check (acme-tls/1) needs no client certificate. So
         this connection must serve no request. Without a challenge, the handshake fails."""
         authority = self.authority()
@@ -236,7 +236,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         authority.start(http=weir.plain, PEBBLE_WFE_NONCEREJECT="40")
         self.await_certificate(weir, authority)
 
-    def test_weirs_that_share_a_folder_order_once_and_answer_each_others_checks(self):
+    def test_instances_that_share_a_folder_order_once_and_answer_each_others_checks(self):
         authority = self.authority()
         shared = self.start(Weir(config(self.upstream.port))).folder / "acme"
         weirs = [self.weir(authority, folder=shared) for _ in range(3)]
@@ -252,7 +252,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertEqual(sum(weir.metric("weir_acme_orders_total", result="ok") for weir in weirs), 1)
         self.check_files(shared)
 
-    def test_failed_check_is_logged_with_its_reason_and_unknown_tokens_reach_the_upstream(self):
+    def test_failed_check_by_the_authority_is_logged_and_unknown_tokens_reach_the_upstream(self):
         authority = self.authority()
         weir = self.weir(authority)
         authority.start(http=self.upstream.port)  # answers the check with another text
@@ -261,7 +261,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertTrue(self.is_placeholder(weir))
         self.assertEqual(get(weir.plain, "/.well-known/acme-challenge/other").status, 200)
 
-    def test_reload_with_other_names_orders_another_certificate(self):
+    def test_reload_that_adds_names_orders_another_certificate(self):
         authority = self.authority()
         weir = self.weir(authority)
         authority.start(http=weir.plain)
@@ -285,7 +285,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertEqual(self.shown(again), first)
         self.assertEqual(authority.orders(), 1)
 
-    def test_folder_that_cannot_be_made_is_an_error_at_the_start(self):
+    def test_certificate_folder_that_cannot_be_made_is_an_error_at_the_start(self):
         authority = self.authority()
         text = self.configuration(authority).replace('folder = "acme"', 'folder = "/proc/acme"').replace(
             'ca = "directory.crt"', "")

@@ -24,7 +24,7 @@ def lasting(text):
 
 
 class AdminDocument(TestCase):
-    def test_shown_outputs_of_admin_commands_are_the_real_outputs(self):
+    def test_outputs_of_admin_commands_in_the_document_are_the_real_outputs(self):
         text = DOCUMENT.read_text()
         settings = re.search(r"```toml\n(.*?)```", text, re.S).group(1)
         upstream = self.start(Upstream())

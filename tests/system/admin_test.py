@@ -37,18 +37,18 @@ class Admin(TestCase):
         self.assertEqual((rules.status, rules["content-type"]), (200, "application/json"))
         self.assertIn("per-ip", rules.body.decode())
 
-    def test_unknown_pages_get_404_and_wrong_methods_405(self):
+    def test_unknown_page_gets_404_and_wrong_method_gets_405(self):
         with Client(self.weir.admin) as client:
             self.assertEqual(client.get("/nowhere").status, 404)
         with Client(self.weir.admin) as client:
             self.assertEqual(client.request("POST", "/metrics").status, 405)
 
-    def test_without_a_token_a_host_field_of_another_site_is_rejected(self):
+    def test_host_field_of_another_site_is_rejected_if_no_token_is_configured(self):
         self.assertEqual(get(self.weir.admin, "/metrics", host="evil.example").status, 403)
         self.assertEqual(get(self.weir.admin, "/metrics", host=f"localhost:{self.weir.admin}").status, 200)
         self.assertEqual(get(self.weir.admin, "/healthz", host="evil.example").status, 200)
 
-    def test_responses_forbid_caching_frames_and_content_type_sniffing(self):
+    def test_responses_forbid_caching_embedding_in_frames_and_content_type_sniffing(self):
         answer = get(self.weir.admin, "/api/rules")
         self.assertEqual(answer["cache-control"], "no-store")
         self.assertEqual(answer["x-content-type-options"], "nosniff")
@@ -56,7 +56,7 @@ class Admin(TestCase):
         self.assertEqual(answer["referrer-policy"], "no-referrer")
         self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
 
-    def test_changes_by_the_admin_page_are_logged_with_their_client_at_every_log_level(self):
+    def test_changes_made_on_the_admin_page_are_logged_with_their_client_at_every_log_level(self):
         file = self.weir.folder / "weir.toml"
         file.write_text(file.read_text().replace('access = "off"', 'access = "off"\nlevel = "off"'))
 
@@ -92,7 +92,7 @@ class Admin(TestCase):
 
 
 class AdminToken(TestCase):
-    def test_pages_with_data_need_the_token_and_health_and_readiness_do_not(self):
+    def test_pages_with_data_need_the_token_but_health_and_readiness_pages_do_not(self):
         upstream = self.start(Upstream())
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))

@@ -257,11 +257,11 @@ class WebhookFailures(TestCase):
         self.assertEqual(len(self.wrong.posts), 1)
         self.assertNotIn("/hook", self.weir.log())
 
-    def test_message_is_dropped_if_the_webhook_is_unreachable_or_does_not_respond(self):
+    def test_message_is_dropped_at_last_if_the_webhook_is_unreachable_or_does_not_respond(self):
         self.has_failed("nobody", "no connection")
         self.has_failed("silent", "no response in time")
 
-    def test_webhook_without_a_valid_response_is_logged_as_possibly_having_the_message(self):
+    def test_log_says_that_a_webhook_without_a_valid_response_may_have_the_message(self):
         self.has_failed("leaver", "may not have received the message: it closed the connection before a response")
         self.has_failed("cutter", "may not have received the message: it closed the connection during the response")
         self.has_failed("other", "may not have received the message: its response is not HTTP")

@@ -55,7 +55,7 @@ class Algorithms(TestCase):
         self.assertEqual((reset.weekday(), reset.hour, reset.minute, reset.second), (0, 0, 0, 0))
         self.assertLessEqual(reset.timestamp() - time.time(), 7 * 86400)
 
-    def test_queue_bound_is_a_number_of_requests_and_not_of_units(self):
+    def test_queue_length_counts_requests_and_not_their_costs(self):
         """The first request is sent at once and takes no place in the queue. Three requests wait 5 hours each. The fifth
         request finds the queue full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}
@@ -109,7 +109,7 @@ class ConcurrencyLimits(TestCase):
 
     CONCURRENCY = plain("at-once", algorithm='"concurrency"', limit=2, key='["ip"]')
 
-    def test_concurrency_stays_within_the_limit_and_headers_give_no_reset_time(self):
+    def test_concurrent_requests_stay_within_the_limit_and_headers_give_no_reset_time(self):
         weir = self.weir(self.CONCURRENCY)
         clients = [self.waiting_client(weir) for _ in range(2)]
         refused = weir.get("/")
@@ -122,7 +122,7 @@ class ConcurrencyLimits(TestCase):
             self.assertEqual(client.read().status, 200)
         eventually(lambda: weir.get("/")["x-ratelimit-remaining"] == "1", "both permits are released")
 
-    def test_client_that_leaves_releases_its_permit(self):
+    def test_permit_is_released_when_the_client_leaves(self):
         ping = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"\n'
         weir = self.start(Weir(config(self.upstream.port, rules=self.CONCURRENCY, routes=ping)))
         clients = [self.waiting_client(weir) for _ in range(2)]
@@ -132,11 +132,11 @@ class ConcurrencyLimits(TestCase):
         eventually(lambda: weir.get("/ping").status == 204, "permits of clients that left are released before the upstream responds")
         self.assertFalse(self.go.is_set())
 
-    def test_unreachable_upstream_releases_the_permit(self):
+    def test_permit_is_released_if_the_upstream_is_unreachable(self):
         weir = self.weir(self.CONCURRENCY, port=closed_port())
         self.assertEqual(self.statuses(weir.port, 10), [502] * 10)
 
-    def test_unreachable_upstream_lowers_the_adaptive_limit(self):
+    def test_adaptive_limit_falls_if_the_upstream_is_unreachable(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"), port=closed_port())
         with weir.connect() as client:
             answers = [client.get("/") for _ in range(150)]

@@ -162,7 +162,7 @@ class AccessLog(Bandwidth):
 class BodiesAtHand(Bandwidth):
     """Bodies that arrive completely together with their heads."""
 
-    def test_body_above_the_rate_waits_before_the_server_gets_the_request(self):
+    def test_request_with_a_body_above_the_rate_waits_before_the_server_gets_it(self):
         weir = self.plain_weir(paced("8KiB/s"))
         with Client(weir.port) as client:
             begun = time.monotonic()
@@ -198,7 +198,7 @@ class BodiesAtHand(Bandwidth):
             release.set()
             self.assertEqual(first.read().status, 200)
 
-    def test_body_that_a_rule_has_read_does_not_wait_but_delays_later_bodies(self):
+    def test_body_that_a_rule_has_already_read_does_not_wait_but_delays_later_bodies(self):
         reads = '[[rule]]\nname = "account"\nkey = ["json:/email"]\nlimit = "100/day"\n'
         weir = self.plain_weir(paced("1KiB/s") + reads)
         body = b'{"email": "ann", "text": "' + b"y" * 50_000 + b'"}'
@@ -236,7 +236,7 @@ class BodiesAtHand(Bandwidth):
 
 
 class Leaving(Bandwidth):
-    def test_wait_of_a_body_ends_at_a_half_close_if_half_close_is_end(self):
+    def test_wait_of_a_body_ends_if_the_client_closes_and_half_close_is_end(self):
         weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
         client = self.start(weir.connect())
         client.send(request_bytes("GET", "/100000", {"X-Key": "a"}))
@@ -267,7 +267,7 @@ class Timeouts(Bandwidth):
 
 
 class Shown(Bandwidth):
-    def test_explain_shows_the_bandwidth(self):
+    def test_explanation_shows_the_bandwidth_of_a_rule(self):
         weir = self.plain_weir(paced("1MiB/s"))
         rules = post(weir.admin, "/api/explain", {"host": "localhost", "headers": {"X-Key": "a"}}).json()["rules"]
         self.assertEqual([(limit["says"], limit["limiter"], limit["busy_seconds"]) for limit in rules[0]["limits"]],

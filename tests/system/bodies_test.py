@@ -122,7 +122,7 @@ class CostsInBodies(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"amount": 15}').status, 200)
         self.assertEqual(len(self.sent()), 1)
 
-    def test_padding_and_content_coding_do_not_evade_a_cost_in_the_body(self):
+    def test_client_cannot_evade_a_cost_in_the_body_by_padding_or_content_coding(self):
         weir = self.spending('{ json = "/amount", max_body = 100 }')
         head = b"POST /pay HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         padded = b'{"amount": 1}' + b" " * 88
@@ -165,7 +165,7 @@ class WordsInBodies(BodiesTestCase):
                 self.assertEqual(client.read().status, expected)
         self.assertEqual(self.sent(), [b"wire transfer it"])
 
-    def test_body_contains_condition_works_inside_not_and_in_overrides(self):
+    def test_condition_on_words_in_the_body_applies_inside_not_and_in_overrides(self):
         friendly = '{ path = "/messages", not = { body_contains = "please" } }'
         overrides = '[{ match = { body_contains = "urgent" }, limit = "1/day" }]'
         weir = self.weir(rule("impolite", "2/day", key="[]", match=friendly, overrides=overrides))
@@ -173,7 +173,7 @@ class WordsInBodies(BodiesTestCase):
                          [200, 200, 429, 200, 200, 429])
         self.assert_own_error(self.post(weir, b"now please" + b"x" * 66_000), 413)
 
-    def test_body_longer_than_max_body_does_not_evade_a_rule(self):
+    def test_client_cannot_evade_a_rule_by_a_body_longer_than_max_body(self):
         weir = self.weir(risky())
         body = b"x" * (64 << 10) + b"free"
         self.assert_own_error(self.post(weir, body), 413)
@@ -255,7 +255,7 @@ class WaitingForBodies(BodiesTestCase):
         self.await_metric(weir, 2, "weir_client_errors_total", kind="body_timeout")
         self.assertEqual(self.post(weir, b"free").status, 200, "nothing was charged")
 
-    def test_limits_are_charged_when_the_body_is_complete(self):
+    def test_limits_are_charged_only_when_the_body_is_complete(self):
         weir = self.weir(rule("risky", "1/2s", key="[]", match='{ path = "/messages", body_contains = "free" }'))
         self.assertEqual(self.post(weir, b"free").status, 200)
         with weir.connect() as client:
@@ -306,7 +306,7 @@ class WaitingForBodies(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear"])
         self.assertNotIn("expect", self.upstream.exchanges[0].head)
 
-    def test_upstream_sends_100_continue_if_no_rule_reads_the_body(self):
+    def test_client_gets_100_continue_from_the_upstream_if_no_rule_reads_the_body(self):
         def reply(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             exchange.read_body()
@@ -389,7 +389,7 @@ class BodiesBeforeForwarding(TestCase):
             with self.weir(*self.upstreams(self.reads_no_more), timeouts=timeouts).connect() as client:
                 self.assert_own_error(client.request("PUT", "/", body=self.BODY), 504)
 
-    def test_after_a_failure_another_server_gets_the_whole_body(self):
+    def test_whole_body_is_sent_to_another_server_after_a_failure(self):
         def dies(exchange):
             exchange.wire.read_exactly(100_000)
             exchange.close()
@@ -421,7 +421,7 @@ class BodyMemory(BodiesTestCase):
         words = rule("risky", "1000/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         return super().weir(*(rules or [words]), server='max_body_memory = "256KiB"', **more)
 
-    def test_body_gets_503_if_the_body_memory_is_in_use(self):
+    def test_request_with_a_body_gets_503_if_the_body_memory_is_in_use(self):
         weir = self.weir()
         first = self.begin(weir, 90_000)
         eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "the first body is read")
@@ -434,7 +434,7 @@ class BodyMemory(BodiesTestCase):
         first.send(b"x" * 10_000)
         self.assertEqual(first.read().status, 200, "the body in memory is not affected")
 
-    def test_memory_is_released_after_each_request(self):
+    def test_body_memory_is_released_after_each_request(self):
         weir = self.weir()
         for _ in range(8):
             self.assertEqual(self.post(weir, b"x" * 100_000).status, 200)
@@ -463,7 +463,7 @@ class BodyMemory(BodiesTestCase):
             self.assertIn(b"the request body is longer than max_body_memory", refused.body)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
 
-    def test_shadow_rule_forwards_a_body_for_which_there_is_no_memory(self):
+    def test_body_that_only_a_shadow_rule_reads_is_forwarded_if_the_body_memory_is_in_use(self):
         words = rule("risky", "1000/day", key="[]", mode='"shadow"',
                      match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         weir = self.weir(words)
@@ -513,7 +513,7 @@ class BodyMemory(BodiesTestCase):
             self.assertEqual(client.request("POST", "/other", {}, b"x" * 500_000).status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_cost_in_a_response_is_not_read_if_no_body_memory_is_free(self):
+    def test_response_is_charged_the_reserved_cost_if_no_body_memory_is_free(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b'{"n": 3, "text": "' + b"x" * 300_000 + b'"}'))
         tokens = rule("tokens", "100/day", key="[]", cost='{ response_json = "/n", reserve = 10, max_body = "1MiB" }')
         weir = self.weir(tokens)

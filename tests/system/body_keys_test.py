@@ -63,7 +63,7 @@ class Accounts(PairTestCase):
                 self.assertEqual(response["accept-encoding"], "identity" if "content_encoding" in fields else None, "it names the cause")
         self.assertEqual(self.statuses_of(pair, [Ask("/else", "POST", body=b'{"email":')]), [200], "the rule does not apply")
 
-    def test_request_with_the_form_field_in_its_query_is_refused(self):
+    def test_request_that_has_the_form_field_in_its_query_is_refused(self):
         pair = self.pair(logins(), rule("either", "1/day", key='["query:email|form:email"]', match='{ path = "/either" }'))
         for path, body in [("/login?email=ada", b"email=r1"), ("/login?x=1&Email%5B%5D=ada", b"email=r1"), ("/login?email=ada", b""), ("/either?email=r1", b"email=ada")]:
             for response in self.same(pair, [Ask(path, "POST", FORM, body)]):
@@ -120,7 +120,7 @@ class Bodies(PairTestCase):
         with weir.connect() as client:
             return client.request("POST", path, headers, body)
 
-    def test_key_in_a_body_is_found_for_every_split(self):
+    def test_key_in_a_body_is_found_however_the_body_is_divided(self):
         weir = self.begin(rule("logins", "100/day", key='["json:/email"]', max_body='"1KiB"'))
         body = b'{"email":"\\u0061da"}'
         with weir.connect() as client:
@@ -195,7 +195,7 @@ class Bodies(PairTestCase):
             eventually(weir.is_ready, "weir is ready")
         self.assertEqual([self.post(weir, b'{"email":"ada"}').status for weir in weirs], [200, 429])
 
-    def test_explain_shows_the_key_and_the_unmet_condition(self):
+    def test_explanation_shows_the_key_and_the_unmet_condition(self):
         weir = self.begin(logins(), rule("models", "1/day", key="[]", match='{ json = { "/model" = "gpt-4" } }'))
 
         def rules(body):

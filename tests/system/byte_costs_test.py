@@ -89,7 +89,7 @@ class OfWholeBodies(ByteCosts):
             Ask("/", "POST", body=b"y" * 15_000), Ask("/", "POST", body=b"y" * 5_001), Ask("/", "POST", body=b"y" * 5_000)])
         self.assertEqual([(each.status, each["x-ratelimit-remaining"]) for each in told], [(200, "5"), (429, "5"), (200, "0")])
 
-    def test_chunked_upload_reserves_the_configured_units_and_owes_the_excess(self):
+    def test_chunked_upload_reserves_the_configured_units_and_then_owes_what_exceeds_them(self):
         for reserve, statuses in (("", [200, 200]), (", reserve = 15", [200, 429])):
             go = threading.Event()
             self.addCleanup(go.set)
@@ -116,7 +116,7 @@ class OfWholeBodies(ByteCosts):
                 self.assertEqual(first.read().status, statuses[0])
                 self.assertEqual(first.request("POST", "/", body=b"y" * 6000).status, 429, "more than what is left")
 
-    def test_answer_larger_than_the_remaining_units_is_sent_and_owed(self):
+    def test_answer_larger_than_the_remaining_units_is_sent_and_the_excess_is_owed(self):
         self.upstream.reply = answer(b"x" * 50_000)
         keys = dict(key="[]", algorithm='"fixed_window"', cost='{ bytes = "response", per = 1000 }')
         told = self.same(self.pair(rule("response", "20/3000day", **keys)), [Ask(), Ask()])

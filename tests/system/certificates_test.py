@@ -92,7 +92,7 @@ class CertificateRenewal(TestCase):
         eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
         self.assertEqual(self.resumes(weir, trust, session)[0], True)
 
-    def test_session_from_before_a_change_of_the_client_ca_is_not_resumed(self):
+    def test_tls_session_from_before_a_change_of_the_client_ca_is_not_resumed(self):
         self.files |= make_authority(self.folder)
         make_client_certificate(self.folder, "alice", "/CN=alice")
         weir = self.weir(more=', client_ca = "ca.crt"')
@@ -105,7 +105,7 @@ class CertificateRenewal(TestCase):
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 
-    def test_revoked_client_certificate_is_refused_after_the_file_of_lists_changed(self):
+    def test_revoked_client_certificate_is_refused_once_the_file_of_revocation_lists_has_changed(self):
         """weir reads the changed file without a reload. The session from before the revocation is not resumed."""
         self.files |= make_authority(self.folder)
         for name in ("alice", "bob"):
@@ -139,7 +139,7 @@ class CertificateRenewal(TestCase):
         trust.maximum_version = ssl.TLSVersion.TLSv1_2
         self.assertEqual(self.resumes(weir, trust, None)[0], False)
 
-    def test_session_without_a_client_certificate_is_not_resumed_after_certificates_became_required(self):
+    def test_tls_session_without_a_client_certificate_is_not_resumed_once_certificates_are_required(self):
         self.files |= make_authority(self.folder)
         weir = self.weir(more=', client_ca = "ca.crt", client_auth = "optional"')
         trust = client_tls(self.files["edge.crt"])

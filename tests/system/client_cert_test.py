@@ -63,7 +63,7 @@ class Form(ClientCertTestCase):
             self.assertEqual(self.curl(weir, *options), "200")
             self.assertEqual(self.said(), [self.shown])
 
-    def test_server_gets_the_own_certificate_of_each_client_even_a_large_certificate(self):
+    def test_server_gets_the_certificate_of_each_client_even_if_it_is_large(self):
         subprocess.run(["openssl", "req", "-newkey", "rsa:4096", "-nodes", "-subj", "/CN=large/OU=" + "x" * 60, "-keyout", self.folder / "large.key",
                         "-out", self.folder / "large.csr"], check=True, capture_output=True)
         names = ",".join(f"DNS:{number}.client.example" for number in range(200))
@@ -161,7 +161,7 @@ class OtherWays(ClientCertTestCase):
             self.assertEqual(self.curl(weir, *options, "-H", f"Client-Cert: {FORGED}"), "200")
             self.assertEqual([value for name, value in server.requests[-1].fields if name == "client-cert"], [self.shown])
 
-    def test_retried_request_has_the_certificate_once(self):
+    def test_retried_request_has_the_certificate_field_once(self):
         broken = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.begin(broken.port, self.upstream.port, upstream='retry = { attempts = 2, budget = "100%" }\nbalance = "round_robin"\n')
         self.assertEqual([self.curl(weir) for _ in range(4)], ["200"] * 4)

@@ -69,7 +69,7 @@ class ClientKeys(TestCase):
         self.assertEqual(response.json(), {"keys": [{"id": id_of("a"), "user": "ann", "tier": "free"}, {"id": id_of("secret-b"), "org": "acme"}]})
         self.assertNotIn(b"secret-b", response.body)
 
-    def test_change_of_the_tier_takes_effect_and_keeps_used_units(self):
+    def test_client_whose_tier_changes_keeps_its_used_units(self):
         weir = self.weir()
         self.assertEqual(self.statuses(weir, *"aaaa"), [200, 200, 200, 429])
         self.assertEqual(self.put(weir, id=id_of("a"), user="ann", tier="pro").json()["created"], False)
@@ -77,7 +77,7 @@ class ClientKeys(TestCase):
         self.assertEqual(self.put(weir, id=id_of("a"), user="ann", tier="free").status, 200)
         self.assertEqual(self.statuses(weir, "a"), [429], "the limit of the tier was not refilled")
 
-    def test_patch_keeps_members_that_it_leaves_out_and_put_clears_them(self):
+    def test_patch_request_keeps_members_that_it_leaves_out_and_put_request_clears_them(self):
         weir = self.weir()
         response = self.ask(weir, "PATCH", {"id": id_of("a"), "org": "acme"})
         self.assertEqual(response.json(), {"key": {"id": id_of("a"), "user": "ann", "org": "acme", "tier": "free"}, "created": False})
@@ -85,7 +85,7 @@ class ClientKeys(TestCase):
         self.assertEqual(self.ask(weir, "PATCH", {"key": "b", "tier": "pro"}).json(), {"key": {"id": id_of("b"), "tier": "pro"}, "created": True})
         self.assertEqual(self.put(weir, key="a", tier="pro").json()["key"], {"id": id_of("a"), "tier": "pro"})
 
-    def test_removed_key_is_unknown_at_once(self):
+    def test_removed_key_is_rejected_at_once(self):
         weir = self.weir(KEYS + '[[key]]\nkey = "b"\nuser = "bob"\n')
         response = self.ask(weir, "DELETE", query="?id=" + id_of("a"))
         self.assertEqual(response.json(), {"key": {"id": id_of("a"), "user": "ann", "tier": "free"}, "removed": True})
@@ -166,7 +166,7 @@ class ClientKeys(TestCase):
         weir.wait_for(r'sets the API key sha256:0000000000000000: refused: \S*keys\.toml has no key')
         self.assertNotIn("secret-b", weir.log())
 
-    def test_key_in_the_place_of_an_id_is_neither_logged_nor_sent_back(self):
+    def test_api_key_that_is_sent_in_place_of_its_id_is_neither_logged_nor_sent_back(self):
         weir = self.weir()
         for key in ("kf8s-92h1", "sha256:kf8s-92h1", "kf8s-92h1" + "0" * 55, digest("kf8s-92h1")):
             for response in (self.put(weir, id=key, user="u"), self.ask(weir, "DELETE", query="?id=" + key)):
@@ -221,7 +221,7 @@ class ClientKeys(TestCase):
             self.assertEqual(self.file(weir), KEYS)
         self.assertEqual(self.put(weir, key="b").status, 200)
 
-    def test_requests_get_404_without_a_keys_file(self):
+    def test_page_of_client_keys_gets_404_if_no_keys_file_is_configured(self):
         weir = self.start(Weir(config(self.upstream.port, rules=rule())))
         for response in (self.ask(weir, "GET"), self.put(weir, key="b"), self.ask(weir, "DELETE", query="?id=x")):
             self.assertEqual((response.status, response.json()["error"]), (404, "no_keys_file"))

@@ -56,7 +56,7 @@ class ClusterLeases(TestCase):
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
 
-    def test_refusal_in_another_slot_refunds_or_returns_prefetched_units(self):
+    def test_prefetched_units_are_put_back_if_another_node_refuses_the_request(self):
         """One node charges a key, and another node refuses the request. The first node then refunds the charge. If prefetched
         units had paid for the charge, the instance puts them back."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),

@@ -47,7 +47,7 @@ class CorsTestCase(Http2TestCase):
 
 
 class OwnAnswers(CorsTestCase):
-    def test_refusal_exposes_retry_after_and_rate_limit_fields(self):
+    def test_page_of_an_allowed_origin_may_read_retry_after_and_rate_limit_fields_of_a_refusal(self):
         weir = self.cors_weir()
         self.statuses(weir.port, 2, "/api/a")
         for request in self.requesters(weir):
@@ -87,7 +87,7 @@ class OwnAnswers(CorsTestCase):
 
 
 class AnswersOfServers(CorsTestCase):
-    def test_server_decides_which_origins_may_read_and_weir_exposes_its_rate_limit_fields(self):
+    def test_origins_allowed_by_the_server_stay_and_weir_exposes_its_rate_limit_fields(self):
         self.upstream.reply = answer(headers="Access-Control-Allow-Origin: https://other.example\r\n"
                                              "Access-Control-Expose-Headers: X-Total\r\n")
         weir = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
@@ -107,7 +107,7 @@ class AnswersOfServers(CorsTestCase):
                 self.assertEqual(got["x-served-by"], "edge")
                 self.assertIn("x-served-by", self.exposed(got))
 
-    def test_answers_without_rate_limit_fields_of_weir_get_no_expose_headers_field(self):
+    def test_weir_adds_no_expose_headers_field_to_answers_without_its_rate_limit_fields(self):
         weir = self.cors_weir(rules="")
         self.assertNotIn("access-control-expose-headers", weir.get("/api/a", origin=APP))
         limited = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
@@ -116,7 +116,7 @@ class AnswersOfServers(CorsTestCase):
 
 
 class Preflights(CorsTestCase):
-    def test_preflight_goes_to_the_server_although_the_limit_is_used_up(self):
+    def test_preflight_is_forwarded_even_if_the_limit_is_used_up(self):
         self.upstream.reply = answer(b"", status="204 No Content", headers="Access-Control-Allow-Origin: *\r\n", length=False)
         weir = self.cors_weir()
         self.assertEqual(self.statuses(weir.port, 3, "/api/a"), [204, 204, 429])
@@ -165,7 +165,7 @@ class Preflights(CorsTestCase):
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 200)
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 429)
 
-    def test_requests_with_fields_that_no_preflight_has_are_charged(self):
+    def test_options_request_with_a_field_that_no_preflight_has_is_charged(self):
         for field in ({"X-API-Key": "k"}, {"X-HTTP-Method-Override": "POST"}):
             weir = self.cors_weir()
             with self.subTest(**field), weir.connect() as client:

@@ -81,7 +81,7 @@ class ConnectionBounds(TestCase):
         going.set()
         self.assertEqual((half.read().status, busy.read().status), (200, 200), "requests in progress are answered")
 
-    def test_connections_with_incomplete_heads_are_closed_at_max_connections_if_none_is_idle(self):
+    def test_connection_with_an_incomplete_head_is_closed_at_max_connections_if_none_is_idle(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 4\nhead_timeout = "60s"'))))
         halves = [self.client(weir) for _ in range(4)]
         for half in halves:
@@ -114,7 +114,7 @@ class Descriptors(TestCase):
         resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))
 
     @unittest.skipIf(SANITIZED, UBSAN_OPENS)
-    def test_weir_uses_no_cpu_while_no_descriptors_are_free(self):
+    def test_weir_does_not_spin_while_no_descriptors_are_free(self):
         upstream = self.start(Upstream())
         here = '[[route]]\nmatch = { path = "/here" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"'
         weir = self.start(Weir(config(upstream.port, server='head_timeout = "60s"', routes=here)))
@@ -243,7 +243,7 @@ class RefusedBodies(TestCase):
         client.send(b"slow")
         self.assertTrue(client.closed())
 
-    def test_connection_that_skips_a_refused_body_is_closed_at_max_connections(self):
+    def test_connection_whose_refused_body_is_being_skipped_is_closed_at_max_connections(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 1\nmax_body = "1KiB"'))))
         refused = self.enterContext(weir.connect())
         refused.send(UPLOAD)

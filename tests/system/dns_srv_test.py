@@ -62,7 +62,7 @@ class Service(TestCase):
         weir = self.weir(self.dns(srv("a", a.port, weight=0), srv("b", b.port, weight=10)))
         self.assertEqual(self.count(weir, 241), {b"a": 1, b"b": 240})
 
-    def test_servers_of_a_later_priority_serve_only_while_no_server_of_an_earlier_priority_does(self):
+    def test_server_of_a_later_priority_serves_only_while_none_of_an_earlier_priority_serves(self):
         a, b, c = (self.server(name) for name in "abc")
         dns = self.dns(srv("a", a.port, 10), srv("b", b.port, 10), srv("c", c.port, 20))
         weir = self.weir(dns, 'eject = { least = "50ms", most = "100ms" }')

@@ -59,7 +59,7 @@ class Drain(TestCase):
         except ConnectionError:
             return True
 
-    def test_every_thread_blocks_signals(self):
+    def test_every_thread_blocks_the_stop_signals_so_that_none_is_lost(self):
         """A SIGTERM can be lost if a thread does not block it while the thread starts or ends."""
         self.upstream.release.set()
         weir = self.start(Weir(config(self.upstream.port).replace('access = "off"', "")))
@@ -93,7 +93,7 @@ class Drain(TestCase):
             self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
         self.upstream.release.set()
 
-    def test_requests_ended_at_the_drain_deadline_get_a_response_with_the_reason(self):
+    def test_request_that_is_ended_at_the_drain_deadline_gets_a_response_with_the_reason(self):
         """The client must not get 504, because the upstream had more time to respond."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
         for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # the POST sends two of its five bytes

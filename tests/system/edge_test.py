@@ -155,7 +155,7 @@ class Edits(EdgeTestCase):
         """Returns the head of the last request that the server received."""
         return self.upstream.exchanges[-1].head
 
-    def test_fields_of_requests_are_set_added_and_removed(self):
+    def test_header_fields_of_requests_are_set_added_and_removed(self):
         weir = self.edge(forwarding('headers.request = { set = { X-Client = "{client_ip}", X-Line = "{method} {host} {path} {query}" }, '
                                     'add = { X-Tag = "weir" }, remove = ["X-Debug-*", "Cookie"] }\n'))
         for options, tls in PROTOCOLS:
@@ -170,14 +170,14 @@ class Edits(EdgeTestCase):
                 self.assertEqual((head["x-debug-a"], head["cookie"], head["x-kept"]), (None, None, "1"))
                 self.assertEqual(head["x-request-id"] is None, False)
 
-    def test_field_is_removed_if_its_placeholder_is_empty(self):
+    def test_header_field_is_removed_if_its_placeholder_is_empty(self):
         weir = self.edge(forwarding('headers.request.set = { X-Plan = "{org}" }\n'), client=self.TRUSTING)
         curl(weir, more=["-H", "X-Plan: gold"])
         self.assertNotIn("x-plan", self.seen())
         curl(weir, more=["-H", "X-Plan: gold", "-H", "X-Org: acme"])
         self.assertEqual(self.seen().all("x-plan"), ["acme"])
 
-    def test_no_client_can_inject_a_line_or_a_second_value(self):
+    def test_client_cannot_inject_a_header_line_or_a_second_value_through_a_placeholder(self):
         weir = self.edge(forwarding('headers.request.set = { X-Who = "{user}", X-Uri = "{uri}" }\n'
                                     'headers.response.set = { X-Who = "{user}" }\n'),
                          client='user = { claim = "sub" }\n' + JWT)
@@ -212,7 +212,7 @@ class Edits(EdgeTestCase):
             got = [curl(weir, more=["-H", f"Authorization: Bearer {token(sub='ada')}"]) for _ in range(2)]
             self.assertEqual([(each.status, each.all("x-who")) for each in got], [(200, ["ada"]), (429, written)])
 
-    def test_fields_of_answers_are_set_added_and_removed(self):
+    def test_header_fields_of_answers_are_set_added_and_removed(self):
         self.upstream.reply = answer(headers="Server: old/1.0\r\nX-Powered-By: rust\r\nX-Frame-Options: ALLOW\r\nLink: </a>\r\n")
         weir = self.edge(forwarding('headers.response = { set = { X-Frame-Options = "DENY", Strict-Transport-Security = "max-age=1" }, '
                                     'add = { Link = "</b>" }, remove = ["Server", "X-Powered-*"] }\n'))
@@ -223,7 +223,7 @@ class Edits(EdgeTestCase):
                 self.assertEqual((got.all("x-frame-options"), got.all("link")), (["DENY"], ["</a>", "</b>"]))
                 self.assertEqual(got["strict-transport-security"], "max-age=1")
 
-    def test_answers_of_weir_itself_get_the_fields_that_do_not_describe_a_body(self):
+    def test_answers_of_weir_itself_get_the_header_fields_that_do_not_describe_a_body(self):
         weir = self.edge(forwarding('headers.response = { set = { X-Frame-Options = "DENY", X-Reason = "route", Cache-Control = "public", Content-Security-Policy = "default-src" } }\n'),
                          rules=rule(limit="1/1000day", key="[]", headers='{ X-Reason = "rule" }'))
         self.assertEqual((curl(weir)["cache-control"]), "public")
@@ -279,7 +279,7 @@ class Paths(EdgeTestCase):
                         self.assertEqual(curl(weir, path, options=options, tls=tls).status, 200)
                         self.assertEqual(self.upstream.exchanges[-1].target, forwarded)
 
-    def test_path_that_leads_out_of_the_configured_prefix_gets_400(self):
+    def test_request_whose_rewritten_path_leads_out_of_the_configured_prefix_gets_400(self):
         cases = (('add_prefix = "/v2/public"\n', ("/..%2f..%2fadmin/secret", "/a/..%2f..%2f..%2f..%2fadmin/x", "/..%5c..%5cadmin",
                                                   "/%252e%252e/%252e%252e/admin"), "/group%2fproject"),
                  ('rewrite = { pattern = "^/u/([^-/]+)-(.+)$", to = "/users/{1}/{2}" }\n',

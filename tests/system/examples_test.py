@@ -53,7 +53,7 @@ class SignUps(Example):
 class FiveKeys(Example):
     name = "five_keys"
 
-    def test_limits_of_all_five_keys_apply(self):
+    def test_limit_of_each_of_the_five_keys_applies(self):
         weir = self.weir()
         self.admits(weir, 10, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/reports/2026", X_API_Key="ann-1")

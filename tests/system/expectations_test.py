@@ -127,7 +127,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().body, b"abc")
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
-    def test_body_or_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
+    def test_request_succeeds_if_body_100_continue_or_response_arrives_just_as_the_wait_ends(self):
         """Clients have similar timers: curl sends the body after a second. The test stops the weir process. So weir finds
         all events at once when it continues."""
         on = threading.Event()
@@ -339,14 +339,14 @@ class Expectations(TestCase):
         self.assertEqual((seen.count(103), seen.count(100)), (1500, 1))
         self.assert_no_client_was_blamed(weir)
 
-    def test_after_weir_sent_100_continue_no_other_server_is_tried(self):
+    def test_request_is_not_sent_to_another_server_after_weir_sent_100_continue(self):
         weir = self.weir(self.silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
         answers = [self.ask(weir, "PUT").status for _ in range(8)]
         self.assertEqual(answers.count(504), len(self.upstreams[0].exchanges))
         self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
         self.assertGreaterEqual(answers.count(504), 1)
 
-    def test_waiting_for_100_continue_does_not_use_up_the_body_timeout_of_the_client(self):
+    def test_body_timeout_of_the_client_does_not_run_while_weir_waits_for_100_continue(self):
         def late(exchange):
             time.sleep(0.8)
             self.well(exchange)

@@ -91,7 +91,7 @@ class Explain(ExplainTestCase):
             self.assertIn("queue_per_client of rule queue", said["why"])
             self.assertEqual(self.explain(ip="203.0.113.9")["verdict"]["verdict"], "delay")
 
-    def test_requests_to_which_no_rule_applies_are_explained_by_their_response(self):
+    def test_explanation_of_a_request_without_the_required_key_shows_its_response(self):
         weir = self.begin(rule(key='["user"]', on_missing='"reject"'))
         got = weir.get("/")
         self.assertEqual((got.status, got["www-authenticate"]), (401, "ApiKey"))
@@ -106,7 +106,7 @@ class Explain(ExplainTestCase):
                 self.assertEqual(got.status, status)
                 self.is_what_it_gets(got, method=method, headers=last, ip="127.0.0.1")
 
-    def test_explaining_charges_nothing_and_creates_no_key(self):
+    def test_explain_command_charges_nothing_and_creates_no_key(self):
         weir = self.begin(rule("one", "1/day", burst=1, key='["ip"]'), rule("log", "1/day", key='["ip"]', algorithm='"sliding_log"'),
                           rule("queue", "1/day", key='["ip"]', algorithm='"leaky_bucket"', queue=1),
                           busy(1))
@@ -124,7 +124,7 @@ class Explain(ExplainTestCase):
         self.assertEqual(weir.metric("weir_decisions_total"), 0)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_every_rule_is_listed_with_the_reason_if_it_does_not_apply(self):
+    def test_explanation_lists_every_rule_and_why_it_does_not_apply(self):
         self.begin(rule("api", key='["ip"]', match='{ path = "/api/*" }'), rule("posts", key='["ip"]', match='{ methods = ["POST"] }'),
                    rule("users", key='["user"]'), rule("trial", key='["ip"]', mode='"shadow"'))
         rules = self.explain(path="/login", ip="203.0.113.9")["rules"]
@@ -133,7 +133,7 @@ class Explain(ExplainTestCase):
                           ("users", False, "the request has no [user]"), ("trial", True, None)])
         self.assertEqual((rules[3]["mode"], rules[3]["key"]), ("shadow", ["ip:203.0.113.9"]))
 
-    def test_identity_of_the_client_is_shown_without_secrets(self):
+    def test_explanation_shows_the_identity_of_the_client_without_secrets(self):
         keys = '[[key]]\nkey = "s3cret-key"\nuser = "ada"\ntier = "pro"\n'
         self.upstream = self.start(Upstream())
         text = config(self.upstream.port, client='keys = "keys.toml"\ntrusted_proxies = ["10.0.0.0/8"]',
@@ -169,7 +169,7 @@ class Explain(ExplainTestCase):
             self.assertEqual(code, 2)
             self.assertIn(fault, err)
 
-    def test_requests_rejected_before_any_limit_are_explained(self):
+    def test_explanation_of_a_request_that_is_rejected_before_any_limit_has_the_reason(self):
         self.begin(rule(key='["user"]', on_missing='"reject"'), server='max_head = "1KiB"',
                    routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         said = self.explain(path="/login")
@@ -180,7 +180,7 @@ class Explain(ExplainTestCase):
         self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
         self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
 
-    def test_ambiguous_path_is_explained_by_its_response(self):
+    def test_explanation_of_an_ambiguous_path_agrees_with_its_response(self):
         self.begin(rule("login", match='{ path = "/login" }'), rule("all", "99/day"),
                    routes='[[route]]\nname = "own"\nmatch = { path = "/own/*" }\nrespond = { status = 204 }\n'
                    '[[route]]\nname = "api"\nupstream = "api"\n')
@@ -196,7 +196,7 @@ class Explain(ExplainTestCase):
             if why:
                 self.assertEqual((said["status"], said["why"]), (status, f"no limit is asked: {why}"))
 
-    def test_refusal_by_a_shadow_rule_is_shown(self):
+    def test_explanation_shows_that_a_shadow_rule_would_refuse_the_request(self):
         weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'))
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["why"], "it goes to upstream api; no enforced rule limits it")
@@ -211,7 +211,7 @@ class Explain(ExplainTestCase):
         self.assertRegex(out, r"(?m)^  trial \(shadow\)  ip:127\.0\.0\.1  token_bucket .*: would refuse; free in ")
         self.assertRegex(out, r"(?m)^verdict  forward: every enforced rule admits it; it goes to upstream api$")
 
-    def test_responses_by_weir_itself_are_not_shown_as_forwarded(self):
+    def test_explanation_does_not_call_a_response_of_weir_itself_forwarded(self):
         self.begin(rule("all", "9/day", key='["ip"]'), routes='[[route]]\nname = "pong"\nmatch = { path = "/ping" }\n'
                    'respond = { status = 200, body = "pong" }\n[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         for path, verdict in (("/none", ("answer", 404, "no route matches; every rule admits it")),
@@ -222,7 +222,7 @@ class Explain(ExplainTestCase):
         self.assertRegex(self.command("explain", "http://localhost/none")[1],
                          r"(?m)^verdict  answer 404: no route matches; every rule admits it\nanswer   404$")
 
-    def test_delay_is_shown_with_the_number_of_waiting_requests(self):
+    def test_explanation_shows_the_delay_and_the_number_of_waiting_requests(self):
         weir = self.begin(rule("queue", "1/2s", key="[]", algorithm='"leaky_bucket"', queue=5))
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
@@ -322,7 +322,7 @@ class KeyCommands(ExplainTestCase):
         status, said = self.keys("rule=busy&key=127.0.0.1", "DELETE")
         self.assertEqual((status, said["error"]), (409, "under_way"))
 
-    def test_chosen_tier_is_shown_with_the_reason_for_the_choice(self):
+    def test_each_limit_of_a_key_is_shown_with_the_condition_under_which_it_applies(self):
         self.begin(rule("r", "1/day", key='["ip"]', tiers='{ pro = { limit = "5/day" } }',
                         overrides='[{ match = { path = "/x" }, limit = "7/day" }]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         self.assertEqual(self.weir.get("/").status, 200)
@@ -448,7 +448,7 @@ class KeysByShownText(ExplainTestCase):
             self.frees("per-path", text, "paulas-key", 1)
         self.assertEqual(self.keys("rule=users&key=user:paula")[1]["limits"][0]["limit"], 9)
 
-    def test_unknown_key_is_an_error(self):
+    def test_keys_command_reports_that_a_rule_has_no_state_for_the_key(self):
         self.begin(rule("per-key", "10/day", key='["api_key"]'), rule("per-ip", "10/day", key='["ip"]'), rule("all", "10/day", key="[]"))
         for name, text in (("per-key", "user:nobody"), ("per-key", "0" * 32), ("per-key", "27de914d"), ("per-key", "paulas-kye"),
                            ("per-ip", "203.0.113.9"), ("per-ip", "0" * 32)):
@@ -523,7 +523,7 @@ class ExplainWithRedis(ExplainTestCase):
         names = sorted(name.decode() for name in self.redis.command("KEYS", "*"))
         return {name: (self.redis.command("DUMP", name), self.redis.command("PEXPIRETIME", name)) for name in names}
 
-    def test_explaining_leaves_redis_unchanged(self):
+    def test_explanation_leaves_redis_unchanged(self):
         self.assertEqual(self.weir.get("/queue").status, 200)
         eventually(lambda: self.keys("rule=busy&key=127.0.0.1")[1]["limits"][0]["remaining"] == 2, "no request is in progress")
         before = self.dump()

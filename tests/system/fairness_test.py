@@ -98,7 +98,7 @@ class SharedQueue(TestCase):
         again = [weir.get("/", X_API_Key="greedy") for _ in range(2)]
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
-    def test_request_that_displaced_another_request_and_leaves_is_charged(self):
+    def test_request_that_displaced_another_request_stays_charged_if_its_client_leaves(self):
         """Without the charge, a client could displace all other clients one after another for free."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
@@ -169,7 +169,7 @@ class ResourceShortage(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
 
-    def test_lack_of_memory_ends_only_the_upload_that_needs_it(self):
+    def test_lack_of_memory_ends_only_the_upload_that_needs_memory(self):
         if SANITIZED:
             return  # the shadow memory of sanitizers exceeds the limit of the address space
         for spare in range(4):  # the number of free buffers decides which step of a request fails

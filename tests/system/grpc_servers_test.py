@@ -98,7 +98,7 @@ class Restarts(GrpcTestCase):
             eventually(lambda: servers[number].calls, "the server gets calls again")  # noqa: B023
         self.assertEqual(set(load.stop()) - CANCELLED_BY_SERVER, set())
 
-    def test_abrupt_restart_under_load_fails_only_open_calls(self):
+    def test_only_open_calls_fail_at_an_abrupt_restart_of_the_server_under_load(self):
         """Each of eight clients has one open call, and may begin another call just when the server closes its listener."""
         server = self.serve()
         weir = self.weir(server)
@@ -111,7 +111,7 @@ class Restarts(GrpcTestCase):
         self.assertLessEqual({status for status, _ in failures}, {"UNAVAILABLE", "CANCELLED"})
         self.assertLessEqual(failures.total(), 16)
 
-    def test_server_that_drops_its_calls_fails_only_these_calls(self):
+    def test_only_the_calls_that_a_server_drops_fail(self):
         server = self.serve()
         weir = self.weir(server)
         conversations = [Conversation(channel) for channel in self.channels(weir)]

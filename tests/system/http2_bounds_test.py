@@ -20,13 +20,13 @@ class Heads(PairTestCase):
         self.assertEqual(self.statuses_of(pair, asks), [431, 200, 431, 431])
         self.assert_own_error(self.client(pair[1]).get("/" + "a" * 9000), 431)
 
-    def test_max_forwards_and_methods_are_treated_as_in_http_1_1(self):
+    def test_max_forwards_and_unusual_methods_get_the_same_answers_as_in_http_1_1(self):
         pair = self.pair(rule("many", "1000/day"))
         asks = [Ask("/", method, {"max_forwards": "0"}) for method in ("OPTIONS", "TRACE")]
         asks += [Ask("/", "OPTIONS", {"max_forwards": "1"}), Ask("/", "OPTIONS"), Ask("/", "BREW"), Ask("/", "DELETE")]
         self.assertEqual(self.statuses_of(pair, asks), [200, 501, 200, 200, 200, 200])
 
-    def test_fields_for_browsers_pass_in_both_directions(self):
+    def test_cors_fields_are_forwarded_in_both_directions(self):
         said = "Access-Control-Allow-Origin: https://app.test\r\nAccess-Control-Expose-Headers: X-One\r\nVary: Origin\r\nX-One: 1\r\n"
         self.upstream.reply = answer(headers=said)
         asked = {"origin": "https://app.test", "access_control_request_method": "PUT", "access_control_request_headers": "x-one"}
@@ -60,7 +60,7 @@ class Bodies(PairTestCase):
         self.assert_answers(client)
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_memory_for_bodies_is_shared_by_streams(self):
+    def test_streams_share_the_body_memory(self):
         weir = self.plain_weir(WORDS, server='max_body_memory = "256KiB"')
         client = self.client(weir)
         first = client.open("POST", "/words", end=False)
@@ -229,7 +229,7 @@ class Pace(PairTestCase):
         self.release.set()
         self.assertEqual(client.read(held).status, 200)
 
-    def test_an_upload_that_stops_stays_charged(self):
+    def test_request_stays_charged_if_its_upload_stops(self):
         weir = self.plain_weir(rule("day", "9/3000day", algorithm='"fixed_window"'), server='body_timeout = "200ms"')
         client = self.client(weir)
         stream = client.open("POST", end=False)

@@ -63,7 +63,7 @@ class Chaos(PairTestCase):
                                 end_stream=chance.random() < 0.5)
         return stream
 
-    def test_streams_that_end_in_every_phase_leave_nothing_behind(self):
+    def test_streams_that_end_in_every_phase_leave_no_permit_queue_place_or_memory_in_use(self):
         seed = random.randrange(1 << 30)
         print("seed", seed, flush=True)
         redis = self.start(Redis())

@@ -188,13 +188,13 @@ class Repeated(PairTestCase):
         self.assertGreater(len(broken.exchanges), 0)
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_requests_that_move_from_an_unreachable_server_are_charged_once(self):
+    def test_request_that_is_sent_again_after_an_unreachable_server_is_charged_once(self):
         text = config(closed_port(), self.upstream.port, listener='protocols = ["http/1.1", "h2c"]', rules=rule("day", "50/day"))
         client = self.client(self.start(Weir(text)))
         self.assertEqual({client.read(stream).status for stream in [client.open("POST") for _ in range(20)]}, {200})
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_client_gets_the_same_server_by_both_protocols(self):
+    def test_client_is_sent_to_the_same_server_by_both_protocols(self):
         servers = [self.start(Upstream(answer(str(number).encode()))) for number in range(3)]
         text = config(*(server.port for server in servers), listener='protocols = ["http/1.1", "h2c"]',
                       state='key_secret = "the same everywhere"', upstream='balance = "hash"\nhash_key = ["cookie:session|ip"]')

@@ -45,7 +45,7 @@ class Upgrades(Http2TestCase):
         eventually(lambda: len(self.upstream.exchanges) == seen + count, "the server has the requests")
         return streams
 
-    def test_new_process_continues_the_counts(self):
+    def test_new_process_of_an_upgrade_continues_the_counts(self):
         weir = self.lineage(rule("ip", "20/3000day", algorithm='"sliding_log"'), rule("all", "50/day", key="[]"))
         client = self.client(weir)
         self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(5)], ["19", "18", "17", "16", "15"])
@@ -82,7 +82,7 @@ class Upgrades(Http2TestCase):
         self.assertEqual([old.read(stream).status for stream in streams], [200] * 4)
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges], ["/0", "/1", "/2", "/3", "/new"])
 
-    def test_old_process_decides_a_request_whose_body_it_is_reading(self):
+    def test_old_process_of_an_upgrade_decides_a_request_whose_body_it_is_reading(self):
         weir = self.lineage(rule("words", "9/day", match='{ path = "/words", body_contains = "x" }'))
         old = self.client(weir)
         stream = old.open("POST", "/words", end=False)
@@ -175,7 +175,7 @@ class InRedis(PairTestCase):
         release.set()
         self.assertEqual({client.read(stream).status for client, stream in [*waiting, (clients[0], more)]}, {200})
 
-    def test_departure_of_a_reset_stream_is_returned_to_the_queue(self):
+    def test_queue_place_of_a_reset_stream_becomes_free_in_redis(self):
         weir = self.ready(rule("queue", "1/day", algorithm='"leaky_bucket"', key="[]", queue=2, store='"redis"'))
         client = self.client(weir)
         self.assertEqual(client.get("/").status, 200)

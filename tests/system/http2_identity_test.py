@@ -100,7 +100,7 @@ class Certificates(PairTestCase):
 
 
 class Proxies(PairTestCase):
-    def test_a_proxy_may_send_many_clients_on_one_connection(self):
+    def test_clients_of_a_trusted_proxy_on_one_connection_have_separate_limits(self):
         weir = self.weir(doors=[False], rules=rule("ip", "3/day", key='["ip"]'), client=PROXIED, server="max_connections_per_ip = 1")
         client = self.client(weir)
         streams = [(number % 10, client.open(fields=[("x-forwarded-for", f"203.0.113.{number % 10}")])) for number in range(100)]
@@ -192,7 +192,7 @@ class ProxyProtocol(PairTestCase):
             client.send(data)
             self.assertTrue(client.closed(), "the connection is closed without an answer")
 
-    def test_connections_but_not_streams_are_bounded_by_the_address_in_the_proxy_header(self):
+    def test_max_connections_per_ip_bounds_connections_but_not_streams_of_the_proxied_address(self):
         weir = self.edge(server="max_connections_per_ip = 2")
 
         def enter(source):
@@ -209,7 +209,7 @@ class ProxyProtocol(PairTestCase):
         kinds = [self.start(kind(weir.port, ahead=first())) for kind in (OldClient, NewClient)]
         self.assertEqual([client.ask(Ask()).status for client in kinds * 3], [200] * 4 + [429] * 2)
 
-    def test_proxy_header_of_curl_is_accepted_before_http_2(self):
+    def test_proxy_header_that_curl_writes_is_accepted_before_http_2(self):
         weir = self.edge()
         done = subprocess.run(["curl", "-sS", "--haproxy-protocol", "--http2-prior-knowledge", "--max-time", str(PATIENCE),
                                "-w", "%{http_version}", f"http://127.0.0.1:{weir.port}/"], capture_output=True, text=True, check=False)

@@ -120,7 +120,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 1)
         self.assertEqual(newcomer(), (1, 2))
 
-    def test_end_of_a_connection_frees_its_places_in_the_queue(self):
+    def test_queue_places_of_a_connection_are_freed_at_its_end(self):
         weir = self.plain_weir(queue_rule("1/day", 50))
         client = self.client(weir)
         self.full(weir, client, [{}] * 50)
@@ -128,7 +128,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 0)
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_request_of_better_priority_takes_the_place_of_another_request_of_its_connection(self):
+    def test_request_of_better_priority_displaces_another_request_of_its_connection(self):
         weir = self.plain_weir(queue_rule("1/day", 3), routes=CLASSES)
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_class": "batch"}] * 3)
@@ -139,7 +139,7 @@ class Places(QueueTestCase):
         self.await_metric(weir, 1, "weir_queue_refused_total", reason="displaced")
         self.assertEqual([client.answers[stream].status for stream in waiting[:2]], [None, None])
 
-    def test_client_with_fewer_queued_requests_takes_a_place_of_another_client_on_its_connection(self):
+    def test_client_with_fewer_queued_requests_displaces_a_request_of_another_client_on_its_connection(self):
         weir = self.keyed(queue_rule("1/day", 6))
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_api_key": "a"}] * 6)
@@ -229,7 +229,7 @@ class AtTheServer(QueueTestCase):
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 3)
         self.assertEqual([client.get("/").status for _ in range(3)], [200, 200, 429])
 
-    def test_the_lowest_priority_is_shed_first(self):
+    def test_lowest_priority_is_rejected_first(self):
         health = '[[route]]\nmatch = { path = "/health" }\nrespond = { status = 200 }\n'
         weir = self.plain_weir(server="max_in_flight = 20", routes=health + CLASSES)
         client, streams = self.client(weir), []

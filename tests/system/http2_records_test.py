@@ -117,7 +117,7 @@ class Log(LoggedTestCase):
         self.assertGreater(lines[2]["queued_us"], lines[1]["queued_us"])
         self.assertGreaterEqual(lines[2]["total_us"], lines[2]["queued_us"])
 
-    def test_a_reset_stream_is_logged_like_a_client_that_left(self):
+    def test_stream_that_the_client_resets_is_logged_as_a_client_that_left(self):
         asked = threading.Semaphore(0)
 
         def reply(exchange):
@@ -210,7 +210,7 @@ class Explained(ExplainTestCase):
         self.assertEqual(top[0]["client"], "127.0.0.1")
         self.assertGreaterEqual(top[0]["cost"], 18)
 
-    def test_key_that_is_reset_while_streams_are_open_owes_nothing(self):
+    def test_key_that_an_operator_resets_while_streams_are_open_owes_nothing(self):
         held, gate = threading.Semaphore(0), threading.Event()
         self.begin(rule("login", "5/3000day", algorithm='"sliding_log"', key='["ip"]', charge='{ status = ["401"] }'))
         self.upstream.reply = lambda exchange: (held.release(), gate.wait(PATIENCE), exchange.send(answer(status="200 OK")))

@@ -168,7 +168,7 @@ class Keys(PairTestCase):
         self.assertEqual([other.get("/ip").status, other.get("/key", x_api_key="k1").status], [429, 429])
         self.assertEqual(self.client(weir, source="127.0.0.9").get("/ip").status, 200)
 
-    def test_cookie_in_a_field_of_its_own_gives_the_same_key(self):
+    def test_key_from_a_cookie_is_the_same_if_each_cookie_has_its_own_field(self):
         """HTTP/2 clients may send each cookie in a field of its own (RFC 9113, section 8.2.3)."""
         client = self.client(self.plain_weir(rule("session", "1/day", key='["cookie:session"]')))
         asks = [[("cookie", "a=1; session=x; b=2")], [("cookie", "b=2"), ("cookie", "session=x")],
@@ -201,7 +201,7 @@ class Conditions(PairTestCase):
                                  client='trusted_proxies = ["127.0.0.0/8"]\ngeo = "c.mmdb"')
                 self.assertEqual(self.statuses_of(pair, [one, one, other, other]), [200, 429, 200, 200])
 
-    def test_a_cost_is_read_from_field_query_and_body(self):
+    def test_cost_may_be_in_a_header_field_the_query_or_the_body(self):
         pair = self.pair(rule("field", "100/day", cost='{ header = "X-Cost", scale = 100, default = 10 }', **at("/field")),
                          rule("query", "100/day", cost='{ query = "n" }', **at("/query")),
                          rule("json", "100/day", cost='{ json = "/amount" }', **at("/json")))
@@ -228,7 +228,7 @@ class Conditions(PairTestCase):
 
 
 class Refusals(PairTestCase):
-    def test_each_form_of_a_refusal_is_the_same_as_in_http_1_1(self):
+    def test_each_form_of_refusal_is_the_same_as_in_http_1_1(self):
         pair = self.pair(rule("json", "1/day", **at("/json")), rule("text", "1/day", status=503, body='"come later"', **at("/text")))
         asks = [Ask("/json"), Ask("/json"), Ask("/json", fields={"accept": "application/problem+json"}), Ask("/json", "HEAD"),
                 Ask("/json", "POST", body=b"x" * 100), Ask("/text"), Ask("/text")]
@@ -245,7 +245,7 @@ class Refusals(PairTestCase):
             self.assertEqual(told.all("x-ratelimit-limit"), ["3"], families)
             self.assertEqual(len(told.all("ratelimit")), 2 if "ietf" in families else 1)
 
-    def test_weir_obeys_a_server_that_asks_all_clients_to_wait(self):
+    def test_retry_after_of_a_server_applies_to_all_clients_as_in_http_1_1(self):
         self.upstream.reply = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\nRetry-After: 3000\r\n\r\nno"
         pair = self.pair(routes='[[route]]\nupstream = "api"\nhonor_upstream_retry_after = true')
         answers = self.same(pair, [Ask()] * 3)

@@ -107,7 +107,7 @@ class Cancelled(Http2TestCase):
         eventually(lambda: len(self.held.paths) == count, "the request reaches the upstream")
         return stream
 
-    def test_reset_stream_releases_its_permit_and_stays_charged(self):
+    def test_stream_that_is_reset_releases_its_permit_and_stays_charged(self):
         weir = self.weir(rules=self.RULES)
         client = self.client(weir)
         for count in (1, 2, 3):

@@ -98,7 +98,7 @@ class Clients(Http2TestCase):
             with Client(self.edge.ports[1], tls=client_tls(self.files["edge.crt"], offered)) as client:
                 self.assertEqual(client.get("/").status, 200)
 
-    def test_a_listener_may_exclude_a_protocol(self):
+    def test_listener_serves_only_its_configured_protocols(self):
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\nprotocols = '
         weir = self.start(Weir(config(self.upstream.port, listener=tls + '["http/1.1"]'), self.files))
         self.assertEqual(self.chosen(weir.port, ["h2", "http/1.1"]), "http/1.1")
@@ -161,7 +161,7 @@ class Bodies(Http2TestCase):
                         self.assertEqual(response["content-length"], str(size) if way == "length" else None)
                         self.assertNotIn("transfer-encoding", response)
 
-    def test_many_bodies_of_one_connection_do_not_mix(self):
+    def test_bodies_of_many_streams_of_one_connection_do_not_mix(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         client = self.client(self.weir())
         bodies = {client.open("POST", end=False): bytes([number]) * 50_000 for number in range(40)}
@@ -332,7 +332,7 @@ class Requests(Http2TestCase):
         self.assert_answers(client)
         self.assertEqual(self.upstream.failures, [])
 
-    def test_body_length_must_equal_content_length(self):
+    def test_body_whose_length_differs_from_content_length_is_rejected(self):
         self.upstream.reply = describe_body
         client = self.client(self.edge)
         for length, body in (("5", b"abc"), ("2", b"abc"), ("0", b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")):

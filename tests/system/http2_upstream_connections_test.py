@@ -173,7 +173,7 @@ class Ends(Http2UpstreamTestCase):
         server.reply = hello
         self.assertEqual(client.get().status, 200)
 
-    def test_weir_finishes_open_requests_when_it_stops(self):
+    def test_open_requests_are_finished_when_weir_stops(self):
         held = Held()
         server = self.serve(held)
         weir = self.weir(server)
@@ -196,7 +196,7 @@ class Ends(Http2UpstreamTestCase):
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 502)
 
-    def test_requests_that_wait_for_the_same_connect_fail_together(self):
+    def test_requests_that_wait_for_a_connection_all_fail_if_it_cannot_be_opened(self):
         silent = threading.Event()
         self.addCleanup(silent.set)
         server = self.serve(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ahead=lambda _: silent.wait(PATIENCE))
@@ -207,7 +207,7 @@ class Ends(Http2UpstreamTestCase):
             self.assert_own_error(client.read(stream), 504)
         self.assertEqual(server.connections, 1)
 
-    def test_a_reload_moves_requests_to_the_new_server(self):
+    def test_requests_after_a_reload_go_to_the_new_server(self):
         held = Held()
         old, new = self.serve(held), self.serve()
         weir = self.weir(old)
@@ -299,7 +299,7 @@ class Tls(Http2UpstreamTestCase):
                 weir.wait_for(r"HTTP/2 \(ALPN\)|ALPN|does not speak HTTP/2")
                 self.assertEqual(server.exchanges, [])
 
-    def test_http1_is_the_default_with_tls(self):
+    def test_weir_speaks_http1_to_a_server_with_tls_by_default(self):
         server = self.start(Upstream(tls=self.context("h2", "http/1.1")))
         self.assertEqual(self.client(self.secure(server, "http/1.1")).get().status, 200)
 

@@ -88,7 +88,7 @@ class SlowClients(Http2UpstreamTestCase):
         got = quick.request("GET", "/large")
         self.assertEqual((got.size, got.ended), (4 * MIB, True), "the windows of the reset streams are free again")
 
-    def test_cancelled_answers_return_their_octets_to_the_window(self):
+    def test_octets_of_cancelled_answers_are_returned_to_the_window(self):
         server = self.large(4 * MIB)
         client = self.client(self.weir(server), window=0)
         for number in range(60):
@@ -105,7 +105,7 @@ class SlowClients(Http2UpstreamTestCase):
 
 
 class SlowServers(Http2UpstreamTestCase):
-    def test_upload_waits_while_the_server_opens_no_window(self):
+    def test_upload_waits_until_the_server_opens_its_window(self):
         def reply(request):
             if request.path == "/large":
                 go_on.wait(PATIENCE)

@@ -85,10 +85,10 @@ class Malformed(Http2UpstreamTestCase):
     def test_malformed_bodies_are_cut_off_and_harm_no_other_stream(self):
         self.check_all(http2_raw_responses.BODIES)
 
-    def test_connection_errors_end_the_connection_to_the_server(self):
+    def test_malformed_frame_of_the_server_ends_the_connection_to_it(self):
         self.check_all(http2_raw_responses.CONNECTIONS)
 
-    def test_valid_frames_are_accepted(self):
+    def test_valid_frames_of_the_server_are_accepted(self):
         self.check_all(http2_raw_responses.WHOLE)
         self.assertEqual(self.server.connections, 1)
 

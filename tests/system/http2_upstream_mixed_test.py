@@ -87,7 +87,7 @@ class Mixed(Http2UpstreamTestCase):
                 client = self.client(self.weir_, version)
         return results
 
-    def test_each_answer_belongs_to_its_request(self):
+    def test_each_request_gets_its_own_answer_under_mixed_load(self):
         self.seed = random.randrange(1 << 32)
         self.random = random.Random(self.seed)
         self.mixed = []

@@ -25,7 +25,7 @@ class Deadlines(Http2UpstreamTestCase):
                 self.assertEqual(ask(self.client(weir, version)).status, 200)
         self.assertEqual(server.connections, 1)
 
-    def test_an_answer_that_stops_is_cut_off(self):
+    def test_answer_that_stops_arriving_is_cut_off_at_the_client(self):
         def reply(request):
             request.head()
             request.send(b"abc")
@@ -118,7 +118,7 @@ class Failures(Http2UpstreamTestCase):
         self.assert_own_error(client.read(stream), 502)
         self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
 
-    def test_a_burst_that_meets_the_close_of_an_idle_connection_is_sent_again(self):
+    def test_requests_that_cross_the_close_of_an_idle_connection_are_sent_again(self):
         server = self.serve(lambda request: request.connection.close() if request.path == "/burst" and request.connection is server.sessions[0]
                             else request.answer())
         weir = self.weir(server, upstream='retry = { budget = "0%" }\neject = { failures = 1, least = "60s", most = "60s" }')
@@ -131,7 +131,7 @@ class Failures(Http2UpstreamTestCase):
         self.assertGreater(weir.metric("weir_upstream_retries_total", upstream="api"), 0)
         self.assertEqual(weir.metric("weir_upstream_failures_total", upstream="api"), 0)
 
-    def test_another_server_gets_the_request_for_a_status_in_retry_on(self):
+    def test_request_is_sent_to_another_server_if_the_status_is_in_retry_on(self):
         bad = self.serve(lambda request: request.answer(b"busy", 503, fields=[("x-bad", "1")]))
         good = self.serve(lambda request: request.answer(request.read_body()))
         weir = self.weir(bad, good, upstream='retry = { attempts = 2, on = ["broken", "503"], backoff = "0s" }\nbalance = "round_robin"')
@@ -240,7 +240,7 @@ class Settlement(Http2UpstreamTestCase):
         self.assertEqual(self.client(weir).get().status, 200)
         self.assertEqual(self.client(weir).get().status, 429)
 
-    def test_an_answer_settles_the_charge_of_a_client_that_left(self):
+    def test_charge_of_a_client_that_left_is_settled_by_the_answer(self):
         release = threading.Event()
 
         def reply(request):
@@ -261,7 +261,7 @@ class Settlement(Http2UpstreamTestCase):
         self.await_metric(weir, 1, "weir_settlements_total", rule="budget", outcome="surplus")
         self.assertIsNone(server.requests[0].error)
 
-    def test_a_charge_by_status_waits_for_the_answer(self):
+    def test_only_answers_with_a_charged_status_are_charged(self):
         server = self.serve(lambda request: request.answer(status=int(request.path[1:])))
         weir = self.weir(server, rules=rule("login", "2/day", key="[]", algorithm='"sliding_log"', charge='{ status = ["401"] }'))
         client = self.client(weir)
@@ -279,7 +279,7 @@ class Mistakes(Http2UpstreamTestCase):
         status, _, errors = run_weir("check", config=text)
         return status, errors
 
-    def test_protocols_that_do_not_fit_the_server_address_are_rejected(self):
+    def test_configured_protocol_that_does_not_fit_the_server_address_is_rejected(self):
         for address, upstream, told in (
                 ("https://127.0.0.1:9", 'protocol = "h2c"', "h2"), ("127.0.0.1:9", 'protocol = "h2"', "h2c"),
                 ("127.0.0.1:9", 'protocol = "auto"', "h2c"), ("127.0.0.1:9", 'protocol = "h2c"\nproxy_protocol = true', "proxy_protocol"),
@@ -291,7 +291,7 @@ class Mistakes(Http2UpstreamTestCase):
                 self.assertEqual(status, 2, errors)
                 self.assertRegex(errors, rf"weir\.toml:\d+: upstream\[api\].*{told}")
 
-    def test_protocols_that_fit_the_server_address_are_accepted(self):
+    def test_configured_protocol_that_fits_the_server_address_is_accepted(self):
         for address, upstream in (("https://127.0.0.1:9", 'protocol = "h2"'), ("https://127.0.0.1:9", 'protocol = "auto"'),
                                   ("127.0.0.1:9", 'protocol = "h2c"'), ("unix:/tmp/a.sock", 'protocol = "h2c"\nmax_streams = 10000')):
             with self.subTest(upstream, address=address):

@@ -242,7 +242,7 @@ class GoneAway(Http2UpstreamTestCase):
                 got = body.answer()
                 self.assertEqual((got.status, got.body), (200, 2 * BODY))
 
-    def test_requests_get_another_server_or_503_if_their_connection_goes_away_at_once(self):
+    def test_request_is_sent_to_another_server_or_gets_503_if_its_connection_ends_at_once(self):
         """The server accepts connections, but no requests. Another server gets the requests. Without another
         server, each request gets 503."""
         def go_away(sock):
@@ -272,7 +272,7 @@ class GoneAway(Http2UpstreamTestCase):
                     self.assertEqual(weir.metric("weir_upstream_healthy", upstream="api"), len(others) + 1)
                     self.assertEqual(client.get().status, 429 if others else 503, "a request that no server took costs nothing")
 
-    def test_no_request_is_lost_or_doubled_while_connections_go_away(self):
+    def test_no_request_is_lost_or_doubled_while_the_server_ends_connections(self):
         """The server ends each connection after a few requests. The other requests arrive on another connection."""
         processed, tops, lock = collections.Counter(), collections.Counter(), threading.Lock()
 
@@ -380,7 +380,7 @@ class Calls(Http2UpstreamTestCase):
                 contents.put(None)
                 self.assertEqual((list(call), call.code()), ([], grpc.StatusCode.OK))
 
-    def test_messages_that_are_sent_again_count_once(self):
+    def test_message_that_is_sent_again_counts_once(self):
         server = self.serve_calls(lambda request: request.reset(REFUSED))
         limit = rule("chat", "100/day", key='["ip"]', messages='"2/day"', messages_over='"close"')
         call = self.channel(server, rules=limit).stream_stream("/chat.Room/Talk")(iter([b"one", b"two"]), timeout=2 * PATIENCE)

@@ -109,7 +109,7 @@ class FullOutput(Http2TestCase):
             response = client.read(stream)
             self.assertEqual((response.status, response.ended, response["grpc-status"]), (*expected[:1], True, *expected[1:]))
 
-    def test_empty_answer_that_refuses_an_upload_arrives_while_the_output_is_full(self):
+    def test_empty_answer_that_refuses_an_upload_arrives_even_if_the_client_reads_late(self):
         for status in ("403 Forbidden", "429 Too Many Requests"):
             with self.subTest(status=status):
                 def small(exchange):
@@ -117,14 +117,14 @@ class FullOutput(Http2TestCase):
 
                 self.assert_arrives(small, (int(status[:3]), None))
 
-    def test_refusal_of_an_unfinished_grpc_call_arrives_while_the_output_is_full(self):
+    def test_refusal_of_an_unfinished_grpc_call_arrives_even_if_the_client_reads_late(self):
         self.assert_arrives(
             lambda exchange: exchange.close() if exchange.target != "/done" else exchange.send(answer()), (200, "14"),
             fields=[("content-type", "application/grpc"), ("te", "trailers")])
 
 
 class Leaving(Http2TestCase):
-    def test_reset_with_the_code_no_error_ends_the_connection_to_the_server(self):
+    def test_stream_that_the_client_resets_without_an_error_ends_the_connection_to_the_server(self):
         self.upstream.reply = sender = Pouring()
         weir = self.weir(server='write_timeout = "60s"')
         client = self.client(weir)

@@ -155,7 +155,7 @@ class Identity(TestCase):
                 if status == 400:
                     self.assertEqual(response.json()["message"], "the request names more than one device")
 
-    def test_header_name_with_underscores_is_not_treated_as_the_name_with_hyphens(self):
+    def test_header_name_with_underscores_is_not_read_as_the_name_with_hyphens(self):
         twins = {"X_API_Key": "A", "X_Forwarded_For": "6.6.6.6", "Transfer_Encoding": "chunked"}
         for server, arrives in (("", False), ("underscores_in_headers = true", True)):
             weir = self.weir(rule(limit="9/day", key='["api_key"]'), server=server)
@@ -233,7 +233,7 @@ class Identity(TestCase):
         head = self.forwarded(twins, self.IDENTITY, server="underscores_in_headers = true")
         self.assertEqual([name for name in twins if name in head], [], head.raw)
 
-    def test_trusted_fields_can_be_extended_or_empty(self):
+    def test_list_of_identity_fields_of_trusted_proxies_can_be_extended_or_empty(self):
         more = {"X-Auth-User": "root", "x-auth-groups": "wheel", "X-Tenant": "t"}
         longer = 'trusted_fields = ["X-Auth-*", "X-Tenant"]\n' + self.IDENTITY
         head = self.forwarded({**self.WHO, **more}, longer)

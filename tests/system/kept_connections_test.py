@@ -59,7 +59,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assertTrue(all(client.closed() for client in kept))
         self.assert_old_one_decided(weir, 0, *kept)
 
-    def test_new_process_knows_address_and_certificate_of_the_clients(self):
+    def test_new_process_knows_address_and_certificate_of_clients_connected_before_the_upgrade(self):
         weir = self.secure(rules=rule("per-subject", "1/day", key='["cert:subject"]') + rule("per-address", "2/day", key='["ip"]'))
         kept = [self.connect(weir, "alice", source="127.0.0.2"), self.connect(weir, source="127.0.0.2"), self.connect(weir, "alice")]
         weir.upgrade()
@@ -68,7 +68,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
             self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("127.0.0.2", "https"))
         self.assertEqual(self.connect(weir, source="127.0.0.2").get("/").status, 429)
 
-    def test_bodies_pass_completely_over_a_kept_connection(self):
+    def test_bodies_pass_completely_over_a_connection_kept_during_an_upgrade(self):
         body = bytes(range(256)) * 8192  # larger than the sockets' buffers
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         weir = self.secure()
@@ -100,7 +100,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assertTrue(kept.closed())
         self.assertEqual(int(self.connect(weir).get("/")["x-ratelimit-remaining"]), 1)
 
-    def test_kept_connection_can_switch_to_websocket(self):
+    def test_connection_kept_during_an_upgrade_can_switch_to_websocket(self):
         self.upstream.reply = echo
         weir = self.secure()
         kept = self.connect(weir)
@@ -115,7 +115,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.await_metric(weir, 0, "weir_tunnels_open")
         self.assert_old_one_decided(weir, 0)
 
-    def test_client_that_leaves_a_kept_connection_is_detected(self):
+    def test_weir_notices_that_the_client_of_a_connection_kept_during_an_upgrade_leaves(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = self.connect(weir)
@@ -127,7 +127,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assert_old_one_decided(weir, 0)
         release.set()
 
-    def test_kept_connection_works_after_two_upgrades(self):
+    def test_connection_with_a_partly_received_request_is_served_after_two_upgrades(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -142,7 +142,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         weir.ended.clear()
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$", 2)
 
-    def test_renewed_certificate_does_not_affect_kept_connections(self):
+    def test_connections_kept_during_an_upgrade_continue_after_a_certificate_renewal(self):
         weir = self.secure(server='certificate_check = "20ms"', rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -167,7 +167,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assertEqual((said.status, said["connection"], said["x-ratelimit-remaining"]), (200, "close", "2"))
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_old_process_serves_kept_connections_if_the_new_process_ends(self):
+    def test_old_process_serves_the_connections_kept_during_an_upgrade_if_the_new_process_ends(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = [self.connect(weir) for _ in range(2)]
@@ -193,7 +193,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         weir.signal = lambda _: None
 
-    def test_drain_ends_relayed_connections(self):
+    def test_drain_ends_connections_that_the_old_process_relays(self):
         weir = self.secure()
         self.hold_requests()
         weir.write((weir.folder / "weir.toml").read_text().replace('drain = "5s"', 'drain = "100ms"'))

@@ -74,7 +74,7 @@ class Histograms(LatencyTestCase):
                 self.assertEqual(read.of("weir_local_reply_seconds_count"), 6)
                 self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 2)
 
-    def test_route_records_the_whole_time_and_upstream_the_time_to_the_head(self):
+    def test_metric_of_a_route_has_the_whole_time_and_that_of_an_upstream_the_time_to_the_head(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 seen, never = threading.Event(), threading.Event()
@@ -110,7 +110,7 @@ class Histograms(LatencyTestCase):
         seen.set()
         self.assertEqual(client.wire.read_exactly(4), b"body")
 
-    def test_upstream_counts_each_attempt_and_route_counts_the_request_once(self):
+    def test_metric_of_an_upstream_counts_each_attempt_and_that_of_a_route_each_request(self):
         def reply(exchange):
             exchange.send(answer(status="503 Busy") if len(self.upstream.exchanges) + len(other.exchanges) == 1 else answer())
 
@@ -168,7 +168,7 @@ class InFlight(LatencyTestCase):
     def await_gauges(self, weir, *expected):
         eventually(lambda: self.gauges(weir) == list(expected), f"{expected} requests are under way, now {self.gauges(weir)}")
 
-    def test_open_requests_are_counted_until_their_answers_end(self):
+    def test_gauges_count_open_requests_until_their_answers_end(self):
         queue = rule("queue", "1/1000day", key="[]", algorithm='"leaky_bucket"', queue=5, match='{ path = "/queued" }')
         for make in PROTOCOLS:
             with self.subTest(make.__name__):

@@ -149,7 +149,7 @@ class Leases(TestCase):
             self.assertGreater(weir.metric("weir_lease_units"), 0)
         self.assertEqual(self.counted(self.state()), admitted)
 
-    def test_refusal_by_another_rule_uses_no_prefetched_unit(self):
+    def test_request_that_another_rule_refuses_uses_no_prefetched_unit(self):
         rules = (leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                  rule("few", "600/3000day", algorithm='"fixed_window"', key="[]", store='"redis"'))
         weir = self.weir(*rules, lease_return="300ms")
@@ -162,13 +162,13 @@ class Leases(TestCase):
                   for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:")]
         self.assertEqual(counts, [600, 600])
 
-    def test_refund_is_added_to_the_prefetched_units(self):
+    def test_refunded_unit_is_added_to_the_prefetched_units(self):
         weir = self.weir(leased("fixed_window", f"{MANY}/3000day"), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 0)
         eventually(lambda: self.redis.command("KEYS", "*") == [], "every unit is returned")
 
-    def test_refunds_of_a_prefetched_bucket_lose_few_units(self):
+    def test_few_units_are_lost_by_refunds_to_a_bucket_with_prefetched_units(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 100)
@@ -190,7 +190,7 @@ class Leases(TestCase):
                 self.assertLessEqual(admitted, 1000)
                 self.assertGreater(admitted, 900)
 
-    def test_each_late_redis_reply_loses_at_most_the_units_of_one_prefetch(self):
+    def test_at_most_the_units_of_one_prefetch_are_lost_by_each_late_redis_reply(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY, lease=200), lease_return="300ms", timeout="20ms")
         admitted = ask(weir.port, 300, at_once=1)[0]
         for _ in range(20):

@@ -87,7 +87,7 @@ class Limits(TestCase):
             self.assertEqual((told.all("x-ratelimit-limit"), told.all("x-ratelimit-remaining")), (limits, left))
             self.assertEqual([line.partition(";")[0] for line in told.all("ratelimit")], ['"theirs"', '"per-ip"'])
 
-    def test_setting_ratelimit_headers_chooses_the_header_families(self):
+    def test_setting_ratelimit_headers_chooses_which_rate_limit_fields_are_sent(self):
         weir = self.weir(rule(), server='ratelimit_headers = ["ietf"]')
         response = weir.get("/")
         self.assertEqual(("x-ratelimit-limit" in response, "ratelimit" in response), (False, True))
@@ -100,7 +100,7 @@ class Limits(TestCase):
         problem = refused.json()
         self.assertEqual((problem["status"], problem["violated-policies"]), (429, ["per-ip"]))
 
-    def test_early_error_has_no_rate_limit_headers_of_an_earlier_request(self):
+    def test_error_response_has_no_rate_limit_headers_of_an_earlier_request(self):
         weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
         for _ in range(8):  # so that both workers reuse memory of earlier requests
             weir.get("/")
@@ -174,7 +174,7 @@ class Limits(TestCase):
         doubted = self.weir(rule(limit="1/day", key='["user|ip"]'), client=user)
         self.assertEqual([get(doubted.port, x_user_id=user).status for user in "ab"], [200, 429])
 
-    def test_api_key_and_equal_address_are_different_keys(self):
+    def test_api_key_with_the_text_of_an_address_is_another_key(self):
         weir = self.weir(rule(limit="1/day", key='["api_key|ip"]'))
         self.assertEqual([weir.get("/").status, get(weir.port, x_api_key="127.0.0.1").status], [200, 200])
 
@@ -190,7 +190,7 @@ class Limits(TestCase):
         self.assertEqual(self.statuses(weir.port, 5), [200] * 3 + [429] * 2)
         eventually(lambda: weir.metric("weir_decisions_total", rule="tried", outcome="shadow_refused") >= 2, "two shadow refusals")
 
-    def test_on_missing_decides_if_an_attribute_of_the_key_is_missing(self):
+    def test_on_missing_decides_about_a_request_without_an_attribute_of_the_key(self):
         for name, key, on_missing, expected in (("skipped", '["api_key"]', "skip", [200, 200]),
                                                 ("by ip", '["api_key"]', "ip", [200, 429]),
                                                 ("credential", '["api_key"]', "reject", [401, 401]),

@@ -63,7 +63,7 @@ class ListenerHostNames(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             status_at("127.0.0.1", weir.port, "/")
 
-    def test_address_of_the_name_that_belongs_to_another_host_is_skipped(self):
+    def test_address_of_a_listener_name_that_belongs_to_another_host_is_skipped(self):
         weir = self.weir("192.0.2.1 127.0.0.2")
         self.assertEqual(status_at("127.0.0.2", weir.port, "/"), 200)
 
@@ -89,7 +89,7 @@ class SocketActivation(TestCase):
     def socket(self, host="127.0.0.1"):
         return self.start(socket.create_server((host, 0)))
 
-    def test_passed_socket_is_used_by_the_listener_with_its_address(self):
+    def test_socket_passed_by_systemd_is_used_by_the_listener_with_its_address(self):
         upstream, clients, admin = self.start(Upstream()), self.socket(), self.socket()
         port, admin_port = clients.getsockname()[1], admin.getsockname()[1]
         text = config(upstream.port).replace('"127.0.0.1:0"', f'"127.0.0.1:{port}"', 1).replace('"127.0.0.1:0"', f'"127.0.0.1:{admin_port}"', 1)
@@ -104,7 +104,7 @@ class SocketActivation(TestCase):
         self.assertEqual({get(port, "/").status for _ in range(8)}, {200}, "every worker serves the socket")
         self.assertEqual(get(admin_port, "/healthz").status, 200)
 
-    def test_file_of_a_passed_unix_socket_is_not_removed(self):
+    def test_file_of_a_unix_socket_passed_by_systemd_is_not_removed(self):
         upstream = self.start(Upstream())
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = f"{folder}/weir.sock"
@@ -117,7 +117,7 @@ class SocketActivation(TestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertTrue(os.path.exists(path), "the socket's file belongs to systemd and stays")
 
-    def test_passed_socket_without_a_listener_is_reported(self):
+    def test_socket_passed_by_systemd_without_a_listener_is_reported(self):
         upstream, other = self.start(Upstream()), self.socket()
         weir = self.run_with([other], config(upstream.port))
         weir.wait_for(rf"systemd passed a socket on 127\.0\.0\.1:{other.getsockname()[1]}, which no \[\[listener\]\] has; add one")

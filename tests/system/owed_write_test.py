@@ -166,7 +166,7 @@ upstream = "api"
         self.assertIn([100, 408], everything)
         self.assertIn([200, 100, 408], everything)
 
-    def test_error_response_never_follows_a_partly_written_early_response(self):
+    def test_error_response_never_follows_a_response_that_was_partly_written(self):
         """The server responds before it has received the whole body. Then the body exceeds max_body."""
         asked = []
 

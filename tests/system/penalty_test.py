@@ -100,7 +100,7 @@ class Penalty(PenaltyTestCase):
         self.assertEqual(weir.metric("weir_penalties_total", rule="guesses"), 1)
         self.assertEqual(weir.metric("weir_decisions_total", rule="guesses", outcome="shadow_refused"), 4)
 
-    def test_penalty_outlives_a_reload_unless_the_rule_loses_its_penalty(self):
+    def test_penalty_continues_after_a_reload_unless_the_rule_no_longer_has_a_penalty(self):
         weir = self.weir(guesses())
         self.punish(weir)
         for reloads, (text, status) in enumerate(((guesses("1000/s"), 429), (guesses("1000/s", penalty=None), 200))):
@@ -135,11 +135,11 @@ class PenaltyInRedis(Penalty):
         eventually(lambda: self.refused_for(weir) > 300 and weir.metric("weir_redis_denied_here_total") > 0, "weir refuses by itself")
 
     # A reload does not convert the buckets that Redis stores.
-    test_penalty_outlives_a_reload_unless_the_rule_loses_its_penalty = None
+    test_penalty_continues_after_a_reload_unless_the_rule_no_longer_has_a_penalty = None
 
 
 class PenaltyOverRestarts(PenaltyTestCase):
-    def test_penalty_outlives_a_restart_with_a_snapshot(self):
+    def test_penalty_continues_after_a_restart_with_a_snapshot(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-state-")))
         text = self.text(guesses(), state=f'memory = {{ snapshot = "{folder / "weir.state"}" }}\n')
         with Weir(text) as weir:
@@ -149,7 +149,7 @@ class PenaltyOverRestarts(PenaltyTestCase):
         with Weir(text) as weir:
             self.is_punished(weir)
 
-    def test_penalty_outlives_an_upgrade(self):
+    def test_penalty_continues_after_an_upgrade(self):
         adopt_orphans()
         weir = self.start(Lineage(self.text(guesses())))
         statuses = [get(weir.port, "/").status for _ in range(3)]

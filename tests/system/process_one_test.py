@@ -67,7 +67,7 @@ class ProcessOne(TestCase):
                 self.assertEqual(weir.wait(), 0)
                 self.assertIn("info draining:", weir.log())
 
-    def test_drain_delay_applies_in_process_one(self):
+    def test_drain_delay_applies_if_weir_is_process_one(self):
         weir = self.weir(server='drain_delay = "5min"')
         weir.signal(signal.SIGTERM)
         weir.wait_for("stopping: not ready any more")
@@ -88,7 +88,7 @@ class ProcessOne(TestCase):
                     os.kill(children(weir.pid)[0], which)
                     self.assertEqual(weir.wait(), 128 + which)
 
-    def test_orphans_that_end_do_not_remain_as_zombies(self):
+    def test_orphaned_processes_that_end_do_not_remain_as_zombies_if_weir_is_process_one(self):
         weir = self.weir()
         # The shell ends before its background process, whose new parent is then process 1.
         shell = ["nsenter", "--target", str(weir.inner), "--pid", "sh", "-c", "sleep 600 >/dev/null 2>&1 & sleep 601 >/dev/null 2>&1 &"]
@@ -101,7 +101,7 @@ class ProcessOne(TestCase):
         self.assertEqual(weir.wait(), 0)
         eventually(lambda: not pathlib.Path(f"/proc/{orphans[1]}").exists(), "the other process ends with the container")
 
-    def test_process_one_refuses_upgrades(self):
+    def test_weir_refuses_an_upgrade_if_it_is_process_one(self):
         weir = self.weir()
         weir.signal(signal.SIGUSR2)
         weir.wait_for("error upgrade: weir is process 1 of a container, which stops with it; start another container; "
@@ -109,7 +109,7 @@ class ProcessOne(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 1)
 
-    def test_sighup_and_sigusr1_work_in_process_one(self):
+    def test_sighup_reloads_and_sigusr1_reopens_the_log_if_weir_is_process_one(self):
         weir = self.weir()
         weir.signal(signal.SIGHUP)
         weir.wait_for("info reload: the configuration was reloaded")

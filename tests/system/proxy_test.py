@@ -62,7 +62,7 @@ class Connections(TestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(self.upstream.exchanges[0].target, "/slowly")
 
-    def test_connection_close_of_a_client_is_obeyed(self):
+    def test_connection_is_closed_if_the_client_sends_connection_close(self):
         with self.weir.connect() as client:
             response = client.get("/", connection="close")
             self.assertEqual((response.status, response["connection"]), (200, "close"))
@@ -170,7 +170,7 @@ class Bodies(TestCase):
         grown = rss_kib(self.weir.pid) - before
         self.assertLess(grown, 20 * 1024, "KiB more resident than before")
 
-    def test_client_that_does_not_read_stops_the_upstream(self):
+    def test_weir_stops_reading_from_the_upstream_if_the_client_does_not_read(self):
         sent = []
 
         def pour(exchange):
@@ -267,7 +267,7 @@ class FullBuffers(TestCase):
         self.assertEqual(self.client.read().body.split()[0], b"5")
         self.assertEqual(self.upstream.failures, [])
 
-    def test_tunnel_after_pipelined_requests_works(self):
+    def test_tunnel_opens_after_pipelined_requests(self):
         def reply(exchange):
             if "upgrade" not in exchange.head:
                 return exchange.send(answer())

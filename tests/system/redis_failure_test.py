@@ -262,7 +262,7 @@ class RedisFailures(TestCase):
         self.timeout = 0.125  # a connection attempt without an answer takes eight times as long: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
-    def test_redis_slower_than_the_timeout_delays_no_request_after_its_detection(self):
+    def test_requests_are_no_longer_delayed_once_redis_is_known_to_be_slower_than_the_timeout(self):
         """Once weir has noticed that Redis is slow, no request waits for Redis until Redis is fast enough again. Meanwhile
         weir logs only a few lines."""
         way, self.timeout = self.way(), 0.05

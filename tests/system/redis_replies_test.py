@@ -83,7 +83,7 @@ class RedisReplies(TestCase):
     def well_again(self):
         eventually(lambda: self.ask() == 200, "weir has connected again")
 
-    def test_oversized_array_reply_takes_no_memory(self):
+    def test_array_reply_that_is_too_large_takes_no_memory(self):
         before = rss_kib(self.weir.pid)
         self.impostor.reply = itertools.chain([b"*%d\r\n" % WORDS], itertools.repeat(WORD, WORDS))
         self.assertEqual(self.ask(), 503)

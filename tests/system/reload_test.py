@@ -57,7 +57,7 @@ class ReloadedRules(ReloadTestCase):
                       "but this cannot change while weir runs; restart weir to change it")
         self.assertEqual(self.remaining(weir.get()), 4)
 
-    def test_reload_rejected_for_too_many_kept_rules_changes_nothing(self):
+    def test_reload_that_is_rejected_for_too_many_rules_in_use_changes_nothing(self):
         def renamed(prefix):
             """Returns a configuration with as many rules as are possible, with other names. Only the first one applies to "/"."""
             return config(self.upstream.port, rules="".join(
@@ -127,7 +127,7 @@ class ReloadedRules(ReloadTestCase):
         for name, seen in (("a", 4), ("b", 4), ("c", 1)):
             self.await_metric(weir, seen, "weir_decisions_total", rule=name, outcome="admitted")
 
-    def test_changed_limit_keeps_the_share_that_is_used(self):
+    def test_changed_limit_keeps_the_percentage_that_is_used(self):
         weir = self.weir(rules=rule("r", "1/day", burst=10, key='["ip"]')
                          + rule("w", "100/day", algorithm='"fixed_window"', key="[]"))
         self.statuses(weir.port, 6)
@@ -138,7 +138,7 @@ class ReloadedRules(ReloadTestCase):
         self.change(weir, rules=rule("r", "1/day", burst=10, key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 5), [200, 200, 200, 429, 429])
 
-    def test_reverted_change_of_a_limit_costs_a_client_at_most_one_unit(self):
+    def test_limit_that_is_changed_and_changed_back_costs_a_client_at_most_one_unit(self):
         def rules(limit):
             return (rule("window", f"{limit}/3000day", key='["ip"]', algorithm='"fixed_window"')
                     + rule("log", f"{limit}/day", key='["ip"]', algorithm='"sliding_log"')
@@ -183,7 +183,7 @@ class ReloadedRules(ReloadTestCase):
             for line in told:
                 weir.wait_for(line)
 
-    def test_new_first_override_keeps_the_counts_of_other_overrides(self):
+    def test_overrides_keep_their_counts_if_another_override_is_added_before_them(self):
         def overrides(*paths):
             return "[" + ", ".join(f'{{ match = {{ path = "{path}" }}, limit = "5/day", burst = 5 }}' for path in paths) + "]"
 
@@ -325,7 +325,7 @@ class ReloadedAlgorithms(ReloadTestCase):
     def test_permit_of_the_former_algorithm_releases_no_permit_of_the_new_algorithm(self):
         self.places_after(last=self.concurrency().replace('"concurrency"', '"adaptive_concurrency"').replace("limit = 4", "min = 4\nmax = 4"))
 
-    def test_permit_from_before_a_reverted_change_of_algorithm_releases_no_new_permit(self):
+    def test_permit_taken_before_the_algorithm_was_changed_and_changed_back_releases_no_new_permit(self):
         self.places_after(rule("c", "1000/s", key='["ip"]'), last=self.concurrency())
 
 

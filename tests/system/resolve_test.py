@@ -82,7 +82,7 @@ class Resolve(TestCase):
         self.assertEqual(self.resolves(weir, "failed"), 0)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
-    def test_start_and_later_look_ups_use_the_same_part_of_many_addresses(self):
+    def test_later_look_ups_choose_the_same_part_of_many_addresses_as_the_first(self):
         first, _ = self.two()
         names = self.start(Names(api=" ".join(["127.0.0.2", *(f"127.0.1.{n}" for n in range(1, 80))])))
         weir = self.weir(names, first.port)
@@ -134,7 +134,7 @@ class Resolve(TestCase):
         self.assertRegex(asked.stderr, r'weir.toml:\d+: upstream "api": cannot resolve "gone.test"')
         self.assertNotIn('"api.test"', asked.stderr)
 
-    def test_request_in_progress_ends_at_its_server_after_a_change_of_addresses(self):
+    def test_request_in_progress_is_finished_by_its_server_after_a_change_of_addresses(self):
         first, second = self.two()
         release = threading.Event()
 
@@ -156,7 +156,7 @@ class Resolve(TestCase):
             eventually(lambda: not first.open, "the connection to the old address is not kept")
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
 
-    def test_new_http2_requests_use_the_new_address_and_open_requests_finish_at_the_old(self):
+    def test_new_http2_requests_use_the_new_address_and_open_requests_finish_at_the_old_address(self):
         """An open HTTP/2 connection to the old address finishes its requests, gets no further requests, and ends."""
         release = threading.Event()
         self.addCleanup(release.set)

@@ -105,7 +105,7 @@ class ServerQueue(TestCase):
         self.assertEqual(first.read().status, 200)
         self.assertEqual([weir.get("/").status for _ in range(3)], [200, 200, 429])
 
-    def test_timeouts_total_bounds_the_wait_in_a_server_queue(self):
+    def test_wait_in_a_server_queue_is_bounded_by_timeouts_total(self):
         weir = self.weir(more='timeouts = { total = "200ms", response = "10s" }')
         held = self.begin(weir)
         eventually(lambda: self.upstream.exchanges, "the upstream has the request")
@@ -122,7 +122,7 @@ class ServerQueue(TestCase):
         self.assertEqual([first.read().status, last.read().status], [200, 200])
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_wait_ends_when_any_server_can_take_a_request(self):
+    def test_waiting_request_is_sent_to_whichever_server_is_free_first(self):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]
@@ -151,7 +151,7 @@ class ServerQueue(TestCase):
         self.assertIn(int(refused["retry-after"]), range(1700, 1801))
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 0)
 
-    def test_recovered_server_ends_the_wait(self):
+    def test_waiting_request_is_sent_to_a_server_that_has_recovered(self):
         """The other server is full, and none of its requests ends."""
         well = threading.Event()
 
@@ -183,7 +183,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().body for client in (first, before, after)], [b"/", b"/", b"/after"])
         self.assertEqual(self.asked(), ["/", "/", "/after"])
 
-    def test_drain_ends_the_wait_in_a_server_queue(self):
+    def test_request_in_a_server_queue_ends_with_the_drain(self):
         weir = self.weir()
         _, waiting = self.hold(weir, 1)
         weir.process.terminate()

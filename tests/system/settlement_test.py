@@ -145,7 +145,7 @@ class ChargedByStatus(Settlement):
         self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
         self.await_settled(weir, "login", refunded=2)
 
-    def test_shadow_rule_corrects_charges_like_an_enforced_rule(self):
+    def test_charge_of_a_shadow_rule_is_corrected_like_that_of_an_enforced_rule(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN, mode='"shadow"'))
         self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
@@ -154,14 +154,14 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.metric("weir_decisions_total", rule="login", outcome="shadow_refused"), 5)
 
-    def test_settlement_works_for_a_request_that_also_waits_in_a_queue(self):
+    def test_request_that_also_waits_in_a_queue_is_settled_by_its_response(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN), rule("pace", "50/s", key="[]", algorithm='"leaky_bucket"', queue=20))
         statuses = together(12, lambda _: weir.get("/login").status)
         self.assertEqual((statuses.count(401), statuses.count(429)), (5, 7))
         self.await_settled(weir, "login", charged=5)
 
-    def test_override_corrects_charges_in_its_own_counter(self):
+    def test_charge_of_an_override_is_corrected_in_its_own_counter(self):
         self.upstream.reply = DENIED
         more = {"overrides": '[{ match = { path = "/vip" }, limit = "2/day" }]'}
         weir = self.weir(rule(**LOGIN, **more))

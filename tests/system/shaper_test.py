@@ -141,7 +141,7 @@ class Shaper(TestCase):
         self.assertLessEqual(int(refused["retry-after"]), 65)
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
 
-    def test_overtaking_is_bounded_without_max_wait(self):
+    def test_wait_of_an_overtaken_request_is_bounded_even_without_max_wait(self):
         """Without max_wait, the bound is twice the time in which ten requests depart at 5/s, plus a second."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
@@ -195,7 +195,7 @@ class Shaper(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent requests have departed")
         self.enqueue(weir, "and there is room again")
 
-    def test_request_that_another_rule_refuses_displaces_no_request(self):
+    def test_request_that_another_rule_refuses_displaces_no_queued_request(self):
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         rules = queue_rule("1/60s", 1) + rule("one", "1/day", key="[]", match='{ headers = { X-Class = "urgent" } }')
@@ -245,7 +245,7 @@ class Shaper(TestCase):
         self.enqueue(weir, "next")
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
-    def test_places_of_clients_that_left_are_reused_over_all_workers(self):
+    def test_queue_places_of_clients_that_left_are_reused_by_all_workers(self):
         """Ten requests wait. All of them except the last leave, and ten new requests come. If each worker had its own queue, the
         freed departures would be lost and the new requests refused."""
         weir = self.weir("1/4s", 10)

@@ -40,7 +40,7 @@ class SettlementAcrossInstances(SettlementInRedis):
     def weir(self, *rules, **more):
         return super().weir(*rules, secret="test", **more)
 
-    def test_64_parallel_wrong_passwords_to_two_instances_reach_the_upstream_5_times(self):
+    def test_only_5_of_64_parallel_wrong_passwords_to_two_instances_reach_the_upstream(self):
         refused, all_refused = threading.Semaphore(0), threading.Event()
 
         def deny_once_all_are_in(exchange):

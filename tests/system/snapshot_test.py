@@ -90,7 +90,7 @@ class Snapshot(TestCase):
         self.assertEqual(statuses, [200] * 6 + [429])
         self.assertRegex(lines[0], r"restored 1 key from .*; 1 belonged to removed or changed rules")
 
-    def test_limit_changed_over_a_restart_keeps_the_share_that_is_used(self):
+    def test_limit_that_a_restart_changes_keeps_the_percentage_that_is_used(self):
         """If half of the old limit was used, half of the new limit is used. This also holds for tiers, even if weir is
         restarted twice before the client returns."""
         def tiered(limit, of_tier):
@@ -125,7 +125,7 @@ class Snapshot(TestCase):
                 self.assertRegex(lines[0], rf"warning snapshot \S*weir\.state ({why}).*; renamed to \S*weir\.state\.damaged")
                 self.assertEqual((self.folder / "weir.state.damaged").read_bytes(), damage)
 
-    def test_killed_process_leaves_its_latest_snapshot(self):
+    def test_latest_snapshot_remains_after_the_process_was_killed(self):
         self.run_once("a", 4)
         weir = Weir(self.text())
         try:

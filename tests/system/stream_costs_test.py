@@ -38,7 +38,7 @@ class StreamCosts(settlement_test.Settlement):
 
 
 class StreamsInMemory(StreamCosts):
-    def test_last_cost_in_a_stream_is_charged_in_every_framing(self):
+    def test_last_cost_in_a_stream_is_charged_in_every_body_framing(self):
         events = event(usage=None) + event(usage={"total_tokens": 7}) + b": ping\n\n" + event(usage={"total_tokens": 40}) + \
             b"data: [DONE]\n\n"
         lines = b'{"text":"a"}\n{"response":{"usage":{"total_tokens":40}}}\n'
@@ -157,7 +157,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
-    def test_message_limit_of_a_grpc_call_does_not_prevent_the_cut_of_an_event_stream(self):
+    def test_event_stream_is_cut_even_if_its_request_is_a_grpc_call_with_a_message_limit(self):
         cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
         weir = self.weir(rule("tokens", "100/day", key='["ip"]', algorithm='"fixed_window"', cost=cost, messages='"100000/s"',
                               direction='"both"'))
@@ -177,7 +177,7 @@ class EstimatesInMemory(StreamCosts):
         for name in ("estimating", "reading"):
             self.await_settled(weir, name, debt=1)
 
-    def test_event_in_pieces_is_cut_before_its_end(self):
+    def test_stream_is_cut_before_the_end_of_an_event_that_arrives_in_pieces(self):
         begun = threading.Event()
         self.addCleanup(begun.set)
 
@@ -237,7 +237,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", estimated=1 + (count == 3), **({"refunded": 1} if count == 3 else {}))
             self.assertEqual(self.left(weir, 10), 1000 - spent)
 
-    def test_stream_that_may_not_be_cut_continues_and_is_charged_its_estimate(self):
+    def test_stream_of_a_rule_that_does_not_cut_continues_and_is_charged_its_estimate(self):
         weir = self.estimated(50, cut=False)
         self.send(200)
         self.assertEqual(self.events_of(weir.get("/")), 200)

@@ -120,7 +120,7 @@ class Supervision(TestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(weir.wait(), 0)
 
-    def test_no_watchdog_message_is_sent_for_another_process(self):
+    def test_no_watchdog_message_is_sent_if_the_watchdog_is_meant_for_another_process(self):
         manager = self.start(Manager())
         weir = self.weir(manager, WATCHDOG_USEC="2000", WATCHDOG_PID="1")
         self.assertIn("READY", manager.hear())

@@ -265,7 +265,7 @@ class ClientCertificates(TestCase):
         self.await_metric(weir, 4, "weir_tls_handshakes_total", outcome="untrusted")
         self.assertEqual(self.status(weir, "alice"), 200)
 
-    def test_no_sni_name_evades_the_client_certificate(self):
+    def test_client_certificate_is_required_whatever_sni_name_the_client_sends(self):
         """The client sends the name of another certificate, or an unknown name. With each name weir checks the client's
         certificate, whatever the Host is."""
         weir = self.weir(certificates='{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }')

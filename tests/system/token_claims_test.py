@@ -68,7 +68,7 @@ class TokenClaims(ExplainTestCase):
         self.assertEqual(self.limit(sub="sam", scope="admin", groups=["ops-1"], iss="else"), (200, "3"), "a token of another issuer")
         self.assertEqual(self.limit(), (200, "3"))
 
-    def test_override_by_a_claim_is_shown_by_usage_and_explain(self):
+    def test_usage_and_explanation_show_an_override_that_a_claim_chooses(self):
         override = '[{ match = { claims = { beta = true } }, limit = "11/day" }]'
         routes = '[[route]]\nmatch = { path = "/limits" }\nrespond = "usage"\n[[route]]\nupstream = "api"'
         self.begin(rule("r", "2/day", key='["user"]', overrides=override), routes=routes)

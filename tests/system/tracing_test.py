@@ -127,7 +127,7 @@ class Spans(TracingTestCase):
         (span,) = self.exported(weir, 1)
         self.assertEqual(span.attributes["url.query"], "access_token=***&a=b")
 
-    def test_octets_that_are_no_utf_8_are_replaced(self):
+    def test_octets_in_spans_that_are_no_utf_8_are_replaced(self):
         weir = self.weir()
         with weir.connect() as client:
             client.send(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: \xc3\xa9 \xff\xfe\r\n\r\n")
@@ -143,7 +143,7 @@ class Spans(TracingTestCase):
 
 
 class Parents(TracingTestCase):
-    def test_trace_of_a_trusted_proxy_continues(self):
+    def test_trace_that_a_trusted_proxy_began_continues(self):
         weir = self.weir(sample="0%", client=TRUSTED)
         weir.get(traceparent=parent(), tracestate="vendor=1")
         (span,) = self.exported(weir, 1)
@@ -159,13 +159,13 @@ class Parents(TracingTestCase):
         (span,) = self.exported(weir, 1)
         self.assertNotEqual(span.trace, TRACE)
 
-    def test_with_follow_parent_false_the_sampling_share_decides_and_the_trace_continues(self):
+    def test_sampling_percentage_decides_if_follow_parent_is_false_and_the_trace_id_is_kept(self):
         weir = self.weir(client=TRUSTED, more="follow_parent = false")
         weir.get(traceparent=parent("00"))
         (span,) = self.exported(weir, 1)
         self.assertEqual((span.trace, span.parent), (TRACE, PARENT))
 
-    def test_client_that_is_not_trusted_begins_a_trace(self):
+    def test_request_of_an_untrusted_client_begins_a_new_trace(self):
         weir = self.weir()
         weir.get(traceparent=parent(), tracestate="vendor=1")
         (span,) = self.exported(weir, 1)
@@ -174,7 +174,7 @@ class Parents(TracingTestCase):
         self.assertEqual(self.traceparent()[1:3], [span.trace, span.id])
         self.assertFalse(self.server.exchanges[0].head["tracestate"], "the state belongs to the trace that ended")
 
-    def test_invalid_and_repeated_traceparents_begin_a_trace(self):
+    def test_request_with_an_invalid_or_repeated_traceparent_begins_a_new_trace(self):
         weir = self.weir(client=TRUSTED)
         for lines in (f"traceparent: 00-{TRACE}-{PARENT}\r\n", f"traceparent: {parent()}\r\nTraceparent: {parent()}\r\n"):
             with weir.connect() as client:
@@ -192,7 +192,7 @@ class Parents(TracingTestCase):
 
 
 class Collectors(TracingTestCase):
-    def test_spans_wait_while_the_collector_is_unreachable(self):
+    def test_spans_are_queued_while_the_collector_is_unreachable(self):
         away = bound_socket()
         weir = self.weir(port=away.getsockname()[1], more="max_queue = 3")
         for _ in range(16):
@@ -234,7 +234,7 @@ class Collectors(TracingTestCase):
         self.await_metric(weir, 2, "weir_spans_dropped_total", reason="rejected")
         self.assertEqual(weir.metric("weir_spans_exported_total"), 0)
 
-    def test_posts_have_the_configured_fields(self):
+    def test_posts_to_the_collector_have_the_configured_header_fields(self):
         weir = self.weir(more='headers = { Authorization = "Bearer abc" }\nservice = "edge"')
         weir.get()
         self.exported(weir, 1)
@@ -242,7 +242,7 @@ class Collectors(TracingTestCase):
         self.assertEqual((head["authorization"], head["content-type"]), ("Bearer abc", "application/x-protobuf"))
         self.assertEqual(self.collector.resources()[0]["resource"]["attributes"][0]["value"]["stringValue"], "edge")
 
-    def test_spans_that_wait_are_exported_when_weir_stops(self):
+    def test_queued_spans_are_exported_when_weir_stops(self):
         weir = self.start(Weir(self.text().replace('interval = "50ms"', 'interval = "1min"')))
         weir.get()
         self.assertEqual(weir.stop(), 0)

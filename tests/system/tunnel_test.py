@@ -171,7 +171,7 @@ upstream = "api"
 
 
 class TunnelBounds(Tunnels):
-    def test_side_that_does_not_read_stops_the_other_side(self):
+    def test_side_of_a_tunnel_that_does_not_read_stops_the_other_side(self):
         received = []
 
         def swallow(exchange):
@@ -296,7 +296,7 @@ class MessageLimits(Tunnels):
         self.assertEqual(opcode, self.CLOSE)
         return int.from_bytes(payload[:2], "big")
 
-    def test_message_above_the_limit_is_delayed_and_not_lost(self):
+    def test_websocket_message_above_the_limit_is_delayed_and_not_lost(self):
         weir = self.weir("20/s", messages_burst=2)
         client = self.opened(weir)
         began = time.monotonic()
@@ -306,7 +306,7 @@ class MessageLimits(Tunnels):
         self.await_metric(weir, 8, "weir_messages_total", rule="chat")
         self.assertGreater(weir.metric("weir_messages_total", outcome="delayed"), 0)
 
-    def test_no_part_of_a_delayed_message_is_forwarded(self):
+    def test_no_part_of_a_delayed_websocket_message_is_forwarded(self):
         weir = self.weir("3/day")
         client = self.opened(weir)
         parts = frame(self.TEXT, b"a", final=False) + frame(self.PING) + frame(0, b"b", final=False) + frame(0, b"c")
@@ -328,7 +328,7 @@ class MessageLimits(Tunnels):
         client.send(frame(self.TEXT, b"x"))
         self.assertEqual(self.close_code(client.wire), 1008)
 
-    def test_message_above_the_limit_closes_the_connection_if_configured(self):
+    def test_websocket_message_above_the_limit_closes_the_connection_if_configured(self):
         weir = self.weir("2/day", messages_over='"close"')
         client = self.opened(weir)
         client.send(2 * frame(self.TEXT, b"x"))

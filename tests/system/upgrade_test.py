@@ -120,7 +120,7 @@ class Upgrade(Upgrade):
 
     TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
 
-    def test_new_process_counts_permits_of_the_old_process(self):
+    def test_new_process_counts_permits_held_by_the_old_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE, drain=LONG)
         with weir.connect() as first, weir.connect() as second:
@@ -150,7 +150,7 @@ class Upgrade(Upgrade):
                 return False
         return True
 
-    def test_third_process_counts_permits_of_the_first_process(self):
+    def test_third_process_counts_permits_held_by_the_first_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE, drain=LONG)
         with weir.connect() as first, weir.connect() as second:
@@ -177,7 +177,7 @@ class Upgrade(Upgrade):
 
     SLOW = '[[route]]\nmatch = { path = "/slow" }\nupstream = "api"\n'
 
-    def test_upgrade_after_a_reload_passes_connections_on(self):
+    def test_connections_are_passed_to_the_new_process_also_after_a_reload(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         weir.signal(signal.SIGHUP)
@@ -191,7 +191,7 @@ class Upgrade(Upgrade):
             release.set()
             self.assertEqual([client.read().body, client.get("/").body], [b"late", b"here"])
 
-    def test_only_listening_sockets_are_inherited(self):
+    def test_new_process_inherits_only_listening_sockets(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         with weir.connect() as client, Client(weir.admin) as operator:
@@ -204,7 +204,7 @@ class Upgrade(Upgrade):
             release.set()
             self.assertEqual(client.read().body, b"late")
 
-    def test_connection_passes_through_two_upgrades(self):
+    def test_connection_with_an_open_request_serves_further_requests_after_two_upgrades(self):
         """The first process is still finishing a request when the second process hands over to a third. A SIGTERM to all
         processes must not end that request."""
         release = self.hold_requests()
@@ -222,7 +222,7 @@ class Upgrade(Upgrade):
             self.assertEqual(client.get("/").status, 200)
             weir.ended.clear()
 
-    def test_passed_connection_is_not_closed_in_favour_of_new_connections(self):
+    def test_connection_passed_by_an_upgrade_is_not_closed_in_favour_of_new_connections(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE, server="max_connections_per_ip = 1")
         with weir.connect() as client:
@@ -234,7 +234,7 @@ class Upgrade(Upgrade):
                 self.assertEqual(client.read().body, b"late")
                 self.assertEqual([one.get("/").status for one in (client, newcomer)], [200, 200])
 
-    def test_connection_with_a_large_incomplete_head_is_relayed(self):
+    def test_old_process_relays_a_connection_whose_incomplete_head_is_large(self):
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE, server='max_head = "64KiB"').replace("workers = 2", "workers = 1")))
         with weir.connect() as large, weir.connect() as idle:
             self.assertEqual(idle.get("/").status, 200)
@@ -285,7 +285,7 @@ class Upgrade(Upgrade):
         self.assertIn("with the state of 0 keys; 1 belonged to a removed or changed rule", told.stdout)
         weir.wait_for("has taken over, with the state of 0 keys; 1 belonged to a removed or changed rule")
 
-    def test_limit_changed_by_an_upgrade_keeps_the_share_that_is_used(self):
+    def test_limit_that_an_upgrade_changes_keeps_the_percentage_that_is_used(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.statuses(weir.port, 500)
         weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))

@@ -184,7 +184,7 @@ class UpstreamFailures(TestCase):
         self.assertEqual(set(self.assert_few_lost(load)), {504})
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_head_of_an_endless_response_readmits_an_ejected_server(self):
+    def test_ejected_server_is_readmitted_by_the_head_of_an_endless_response(self):
         """An event stream never ends, so the response head must be enough to readmit the server."""
         well, stream = threading.Event(), threading.Event()
 
@@ -319,7 +319,7 @@ class UpstreamFailures(TestCase):
         self.assert_own_error(weir.get("/"), 504)
         self.await_metric(weir, 1, "weir_upstream_failures_total")
 
-    def test_failed_connection_refunds_its_unit_of_the_server_limit(self):
+    def test_unit_of_the_server_limit_is_refunded_if_the_connection_fails(self):
         port = closed_port()
         weir = self.start(Weir(several(entry(port, 'limit = "1/day"'))))
         for _ in range(3):

@@ -26,7 +26,7 @@ class HostTestCase(Http2TestCase):
 
 
 class Requests(HostTestCase):
-    def test_server_of_http1_gets_the_configured_host_and_the_clients_as_forwarded(self):
+    def test_http1_server_gets_the_configured_host_and_the_clients_host_in_forwarding_fields(self):
         weir = self.begin(server="forwarded = true\n")
         for options, tls in PROTOCOLS:
             self.upstream.exchanges.clear()
@@ -35,7 +35,7 @@ class Requests(HostTestCase):
             self.assertEqual(self.hosts(), [([INTERNAL], [client])])
             self.assertIn(f'host="{client}"', self.upstream.exchanges[0].head["forwarded"])
 
-    def test_server_of_http2_gets_the_configured_host_as_authority(self):
+    def test_http2_server_gets_the_configured_host_as_authority(self):
         server = self.start(Http2Server(lambda request: request.answer(b"ok")))
         weir = self.begin(server.port, upstream=HOST + 'protocol = "h2c"\n')
         for options, tls in PROTOCOLS:
@@ -43,7 +43,7 @@ class Requests(HostTestCase):
             asked = server.requests[-1]
             self.assertEqual((asked[":authority"], asked["host"], asked["x-forwarded-host"]), (INTERNAL, None, f"shop.example:{weir.ports[tls]}"))
 
-    def test_default_passes_the_clients_host_on(self):
+    def test_host_of_the_client_is_forwarded_by_default(self):
         for upstream in ("", 'host = "{host}"\n'):
             weir = self.begin(upstream=upstream)
             self.upstream.exchanges.clear()
@@ -59,7 +59,7 @@ class Requests(HostTestCase):
                 self.assertEqual(client.read().status, 200)
             self.assertEqual(self.upstream.exchanges[0].head.all("host"), [host])
 
-    def test_rules_routes_and_the_log_use_the_host_of_the_client(self):
+    def test_rules_routes_and_the_access_log_use_the_host_of_the_client(self):
         text = config(self.upstream.port, listener=LISTENERS, upstream=HOST, rules=rule(limit="1/1000day", key='["host"]'),
                       routes='[[route]]\nmatch = { host = "*.example" }\nupstream = "api"\nheaders.request.set = { X-Host = "{host}" }\n')
         weir = self.start(Weir(text.replace('access = "off"', 'access = "access.log"'), self.files))
@@ -68,7 +68,7 @@ class Requests(HostTestCase):
         lines = eventually(lambda: (read := logged_requests(weir.folder / "access.log"))[3:] and read, "the requests are logged")
         self.assertEqual(sorted({line["host"] for line in lines}), sorted(f"{host}:{weir.port}" for host in ("a.example", "b.example", "api.internal")))
 
-    def test_retry_at_another_server_has_the_configured_host(self):
+    def test_request_that_is_retried_at_another_server_has_the_configured_host(self):
         broken = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.begin(broken.port, self.upstream.port, upstream=HOST + 'retry = { attempts = 2, budget = "100%" }\nbalance = "round_robin"\n')
         self.assertEqual([curl(weir, "/repeated").status for _ in range(4)], [200] * 4)
@@ -107,7 +107,7 @@ class OtherWays(HostTestCase):
         self.assertEqual(channel.unary_unary("/shop.Cart/Echo")(b"a", timeout=PATIENCE), b"a")
         self.assertEqual(server.requests[0][":authority"], INTERNAL)
 
-    def test_probes_have_the_configured_host(self):
+    def test_health_checks_have_the_configured_host(self):
         probe = 'health = { path = "/healthz", interval = "50ms" }\n'
         for upstream, host in ((HOST, INTERNAL), ("", None)):
             server = self.start(Upstream())

@@ -210,7 +210,7 @@ class Retries(TestCase):
             self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "POST is not idempotent")
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
-    def test_client_may_leave_during_the_pause_before_a_retry(self):
+    def test_request_ends_if_the_client_leaves_during_the_pause_before_a_retry(self):
         def busy(exchange):  # sends a response whose body is not complete yet
             exchange.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 100000\r\n\r\nfirst")
             exchange.wait_for_close()
@@ -233,7 +233,7 @@ class Retries(TestCase):
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the unreachable server is ejected")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
 
-    def test_retry_because_of_a_stale_connection_is_counted_once_in_max_in_flight(self):
+    def test_request_retried_because_of_a_stale_connection_counts_once_towards_max_in_flight(self):
         served = set()
 
         def once(exchange):  # the server closes the connection before its second request
@@ -247,7 +247,7 @@ class Retries(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
 
-    def test_retry_because_of_a_stale_connection_uses_one_unit_of_the_server_limit(self):
+    def test_request_retried_because_of_a_stale_connection_uses_one_unit_of_the_server_limit(self):
         served = set()
 
         def once(exchange):

@@ -99,7 +99,7 @@ class Usage(UsageTestCase):
         go.set()
         waiting.join()
 
-    def test_usage_verifies_the_token_if_a_limit_is_keyed_by_a_claim(self):
+    def test_token_is_verified_for_the_usage_if_a_limit_is_keyed_by_a_claim(self):
         client = f'unknown_keys = "accept"\njwt = {{ algorithm = "HS256", secret = "{SECRET}" }}\nuser = {{ claim = "sub" }}'
         weir = self.usage_weir(rule("user", "5/1000day", key='["user"]', algorithm='"fixed_window"'), client=client)
         ada = "Bearer " + token(sub="ada")
@@ -114,7 +114,7 @@ class Usage(UsageTestCase):
             got = self.client(weir, secure).get("/usage", x_api_key="ada")
             self.assertEqual((got.status, got.json()["limits"][0]["used"]), (200, 1))
 
-    def test_usage_read_many_times_at_once_charges_nothing(self):
+    def test_reading_the_usage_many_times_at_once_charges_nothing(self):
         weir = self.usage_weir(rule("minute", "3/1000day", **BY_KEY))
         together(16, lambda _: self.assertEqual(self.statuses(weir.port, 20, "/usage", x_api_key="ada"), [200] * 20))
         self.assertEqual(self.numbers(weir, x_api_key="ada"), {"minute": (3, 0, 3)})
@@ -148,7 +148,7 @@ class UsageInRedis(UsageTestCase):
 
 
 class Explained(ExplainTestCase):
-    def test_explanation_says_that_no_limit_is_checked(self):
+    def test_explanation_of_the_usage_path_says_that_no_limit_is_checked(self):
         self.begin(rule("all", "1/1000day", key='["ip"]'), routes=ROUTES)
         said = self.explain(path="/usage")["verdict"]
         self.assertEqual((said["verdict"], said["status"]), ("answer", 200))

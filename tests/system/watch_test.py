@@ -22,7 +22,7 @@ class Watch(ReloadTestCase):
     def limit(self, weir):
         return weir.get()["x-ratelimit-limit"]
 
-    def test_replaced_file_is_reloaded(self):
+    def test_replaced_configuration_file_is_reloaded(self):
         weir = self.start_weir("10/day")
         self.assertEqual(self.limit(weir), "10")
         self.write(weir, self.text("20/day"))
@@ -30,13 +30,13 @@ class Watch(ReloadTestCase):
         self.assertEqual(self.limit(weir), "20")
         weir.wait_for("info watch: the configuration's files have changed: reloading the configuration")
 
-    def test_file_that_is_written_in_place_is_reloaded(self):
+    def test_configuration_file_that_is_written_in_place_is_reloaded(self):
         weir = self.start_weir("10/day")
         (weir.folder / "weir.toml").write_text(self.text("20/day"))
         self.await_reloads(weir, 1)
         self.assertEqual(self.limit(weir), "20")
 
-    def test_faulty_file_is_read_once_and_changes_nothing(self):
+    def test_faulty_configuration_file_is_read_once_and_changes_nothing(self):
         weir = self.start_weir("10/day")
         self.write(weir, self.text("lots"))
         self.await_reloads(weir, 1, "failed")
@@ -55,7 +55,7 @@ class Watch(ReloadTestCase):
         self.await_reloads(weir, 1)
         self.assertEqual([weir.get("/", x_api_key=key).status for key in ("old", "new")], [401, 200])
 
-    def test_corrected_file_that_only_the_faulty_configuration_names_is_reloaded(self):
+    def test_correcting_a_file_that_only_the_faulty_configuration_names_causes_a_reload(self):
         weir = self.start_weir("10/day")
         (weir.folder / "keys.toml").write_text("[[key]]\ncolour = 1\n")
         self.write(weir, self.text("20/day", client='keys = "keys.toml"'))
