@@ -50,7 +50,7 @@ class AccessLog(TestCase):
             self.assertEqual([client.get("/", X_Request_ID=f"edge-{number}").status for number in range(2)], [200, 429])
         self.assertEqual([line["request_id"] for line in self.lines(path, 2)], ["edge-0", "edge-1"])
 
-    def test_responses_by_weir_itself_have_the_request_id_of_the_log(self):
+    def test_response_by_weir_itself_has_the_request_id_of_its_log_line(self):
         routes = "".join(f'[[route]]\nmatch = {{ path = "{path}" }}\n{target}\n' for path, target in (
             ("/own", 'respond = { status = 200, body = "pong" }'), ("/away", 'upstream = "away"'), ("/api/*", 'upstream = "api"')))
         away = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{closed_port()}"]\n'
@@ -145,7 +145,7 @@ class AccessLog(TestCase):
         self.assertEqual(len(ids), asked)
         self.assertEqual(weir.metric("weir_access_log_dropped_total"), 0)
 
-    def test_log_that_cannot_be_reopened_stays_open(self):
+    def test_access_log_that_cannot_be_reopened_stays_open(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         weir.get("/")

@@ -273,7 +273,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         eventually(lambda: "api.weir.example" in self.subject(self.shown(weir), "text"),
                    "weir serves the certificate with the new name")
 
-    def test_restart_uses_the_certificate_in_the_folder(self):
+    def test_certificate_in_the_folder_is_used_after_a_restart(self):
         authority = self.authority()
         shared = self.start(Weir(config(self.upstream.port))).folder / "acme"
         weir = self.weir(authority, folder=shared)

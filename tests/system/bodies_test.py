@@ -155,7 +155,7 @@ class WordsInBodies(BodiesTestCase):
         self.assertEqual(statuses, [200, 200, 200, 429, 429, 200])
         self.assertEqual(self.sent(), [b"hello", b"a WIRE Transfer please", b"hello again", b"fre e"])
 
-    def test_word_that_arrives_in_pieces_is_found(self):
+    def test_word_in_a_body_that_arrives_in_pieces_is_found(self):
         weir = self.weir(risky())
         for expected in (200, 429):
             with weir.connect() as client:
@@ -210,7 +210,7 @@ class WordsInBodies(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear", b""])
 
 
-    def test_refusal_after_a_complete_body_keeps_the_connection(self):
+    def test_connection_stays_open_after_a_refusal_with_a_complete_body(self):
         weir = self.weir(rule("words", "1/day", key="[]", match='{ body_contains = "free", max_body = "1MiB" }'))
         with weir.connect() as client:
             self.assertEqual([client.request("POST", "/", body=b"free" + b"x" * 300_000).status for _ in range(3)], [200, 429, 429])
@@ -362,7 +362,7 @@ class BodiesBeforeForwarding(TestCase):
                 self.assertEqual(sum(len(each.exchanges) for each in upstreams), number)
         self.await_metric(weir, 0, "weir_upstream_failures_total")
 
-    def test_client_that_leaves_while_its_body_is_sent_is_detected(self):
+    def test_weir_notices_that_a_client_leaves_while_its_body_is_sent(self):
         upstream, = self.upstreams(self.reads_no_more)
         weir = self.weir(upstream)
         with weir.connect() as client:

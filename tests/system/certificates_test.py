@@ -68,7 +68,7 @@ class CertificateRenewal(TestCase):
         weir.process.send_signal(signal.SIGHUP)
         eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
 
-    def test_expiry_of_a_certificate_is_a_metric_and_a_warning(self):
+    def test_metric_and_warning_tell_when_a_certificate_expires(self):
         weir = self.weir()
         text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=self.files["edge.crt"], text=True,
                               capture_output=True, check=True).stdout

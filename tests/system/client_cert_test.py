@@ -135,7 +135,7 @@ class Forged(ClientCertTestCase):
             client.get("/", **{"Client-Cert": FORGED})
         self.assertEqual(self.said(), [])
 
-    def test_untrusted_certificate_ends_the_handshake(self):
+    def test_tls_handshake_with_an_untrusted_certificate_fails(self):
         make_authority(self.folder, "other")
         make_client_certificate(self.folder, "stranger", "/CN=stranger", authority="other")
         weir = self.begin()
@@ -143,7 +143,7 @@ class Forged(ClientCertTestCase):
             self.curl(weir, name="stranger")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_configuration_that_would_keep_a_forged_field_is_rejected(self):
+    def test_configuration_that_would_forward_a_forged_certificate_field_is_rejected(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**self.files, "weir.toml": self.text([1], edits='headers.request.add = { Client-Cert = "{cert_der}" }\n')}.items():
                 (pathlib.Path(folder) / name).write_text(text)

@@ -63,7 +63,7 @@ class ClientKeys(TestCase):
         again = self.start(Weir(self.text(), {"keys.toml": self.file(weir)}))
         self.assertEqual(self.statuses(again, "b"), [200])
 
-    def test_list_shows_holders_and_no_key(self):
+    def test_list_of_client_keys_shows_holders_but_no_key(self):
         weir = self.weir(KEYS + '[[key]]\nkey = "secret-b"\norg = "acme"\n')
         response = self.ask(weir, "GET")
         self.assertEqual(response.json(), {"keys": [{"id": id_of("a"), "user": "ann", "tier": "free"}, {"id": id_of("secret-b"), "org": "acme"}]})
@@ -92,7 +92,7 @@ class ClientKeys(TestCase):
         self.assertEqual(self.statuses(weir, "a", "b"), [401, 200])
         self.assertEqual(self.file(weir), '# the keys\n[[key]]\nkey = "b"\nuser = "bob"\n')
 
-    def test_keys_set_at_the_same_time_are_all_kept(self):
+    def test_client_keys_that_are_set_at_the_same_time_are_all_kept(self):
         weir = self.weir()
         names = [f"key-{number}" for number in range(24)]
         statuses = []
@@ -156,7 +156,7 @@ class ClientKeys(TestCase):
         self.assertTrue((weir.folder / "keys.toml").is_symlink())
         self.assertEqual((weir.folder / "real.toml").stat().st_mode & 0o777, 0o640)
 
-    def test_each_change_is_logged_without_the_key(self):
+    def test_each_change_of_a_client_key_is_logged_without_the_key(self):
         weir = self.weir()
         self.put(weir, key="secret-b", user="bob\nx", tier="pro")
         self.ask(weir, "DELETE", query="?id=" + id_of("a"))
@@ -211,7 +211,7 @@ class ClientKeys(TestCase):
         response = self.put(weir, key="b")
         self.assertEqual((response.status, response.json()["error"]), (500, "keys_file_failed"))
 
-    def test_change_gets_503_while_another_process_changes_the_file(self):
+    def test_change_of_a_client_key_gets_503_while_another_process_changes_the_file(self):
         weir = self.weir()
         with open(weir.folder / "keys.toml", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -227,7 +227,7 @@ class ClientKeys(TestCase):
             self.assertEqual((response.status, response.json()["error"]), (404, "no_keys_file"))
             self.assertIn('[client] keys = "keys.toml"', response.json()["message"])
 
-    def test_command_lists_sets_and_removes_keys(self):
+    def test_client_keys_command_lists_sets_and_removes_keys(self):
         weir = self.weir()
         status, out, errors = self.command(weir, "set", "-", "--user", "bob", "--tier", "pro", stdin="secret-b\n")
         self.assertEqual((status, out), (0, f"added {id_of('secret-b')}: user bob, tier pro\n"), errors)

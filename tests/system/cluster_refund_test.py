@@ -74,7 +74,7 @@ class ClusterRefunds(TestCase):
         self.assertEqual(first.read().status, 200)
         self.await_charged(weir, 1, x_c="crowd")
 
-    def test_refund_follows_a_slot_that_moved_to_another_node(self):
+    def test_refund_is_sent_to_the_node_to_which_the_slot_has_moved(self):
         """A client leaves the queue after the slot of its charge has moved to another node."""
         queue = rule("queue", "1/min", algorithm='"leaky_bucket"', key="[]", queue=5, match='{ path = "/queue" }')
         weir = self.weir(self.start(Upstream()).port, self.daily("D") + queue)

@@ -32,7 +32,7 @@ class ConfigErrors(TestCase):
     def line_of(self, text, part):
         return text[:text.index(part)].count("\n") + 1
 
-    def test_check_describes_a_valid_configuration(self):
+    def test_check_command_describes_a_valid_configuration(self):
         done = self.weir("check", config(1, rules=rule("per-key", "10/s")))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("per-key", done.stdout)
@@ -61,7 +61,7 @@ class ConfigErrors(TestCase):
             {"state": f'redis = {{ url = "rediss://127.0.0.1", tls = {{ ca = "{file}" }} }}'},
             {"rules": rule() + f'[[alert]]\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://127.0.0.1/"\nca = "{file}"\n'})]
 
-    def test_file_that_is_not_regular_is_rejected_without_waiting(self):
+    def test_configuration_that_is_no_regular_file_is_rejected_without_waiting(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         for file, kind in (pipe, "pipe"), ("/dev/zero", "device"), (self.folder, "directory"):
@@ -74,7 +74,7 @@ class ConfigErrors(TestCase):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(f"{file}: cannot be read: it is a {kind}, not a regular file; expected a TOML file", done.stderr)
 
-    def test_file_above_the_maximum_size_is_rejected(self):
+    def test_configuration_file_above_the_maximum_size_is_rejected(self):
         large = self.folder / "large"
         for size in (16, 256):
             with open(large, "wb") as file:

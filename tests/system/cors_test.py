@@ -245,7 +245,7 @@ class InChromium(CorsTestCase):
 
         return reply
 
-    def test_page_of_another_origin_reads_status_body_and_limits_of_a_429(self):
+    def test_page_of_a_listed_origin_reads_status_body_and_limits_of_a_429(self):
         origin, page = self.page()
         self.upstream.reply = self.reply(origin)
         weir = self.cors_weir(origin)

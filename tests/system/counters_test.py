@@ -21,7 +21,7 @@ class Counters(TestCase):
         eventually(lambda: weir.metric(name) >= least, f"{name} is at least {least}")
         self.assertLess(weir.metric(name), least * 1.01)
 
-    def test_slow_and_large_bodies_are_counted_as_client_errors(self):
+    def test_too_slow_and_too_large_bodies_are_counted_as_client_errors(self):
         upstream = self.start(Upstream(lambda exchange: (exchange.read_body(), exchange.send(answer()))))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"\nmax_body = "64KiB"')))
         with weir.connect() as client:

@@ -291,7 +291,7 @@ class Kept(ServersTestCase):
 
 
 class Asked(ServersTestCase):
-    def test_command_lists_and_changes_servers(self):
+    def test_servers_command_lists_and_changes_servers(self):
         a, b = (server.address for server in self.upstreams)
         self.begin()
         self.assertEqual(self.rows(self.command()),

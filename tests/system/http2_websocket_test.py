@@ -476,7 +476,7 @@ class MessageLimits(WebSocketTestCase):
     def limited(self, messages, **more):
         return self.weir(rules=rule("chat", "100/s", messages=f'"{messages}"', key='["ip"]', **more))
 
-    def test_message_above_the_limit_is_delayed_and_not_lost(self):
+    def test_websocket_message_above_the_limit_is_delayed_and_not_lost(self):
         weir = self.limited("20/s", messages_burst=2)
         websocket = self.opened(self.client(weir))
         began = time.monotonic()
@@ -485,7 +485,7 @@ class MessageLimits(WebSocketTestCase):
         self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001, "two messages at once, then one every 50 ms")
         self.await_metric(weir, 8, "weir_messages_total", rule="chat")
 
-    def test_message_above_the_limit_closes_the_websocket_if_configured(self):
+    def test_websocket_message_above_the_limit_closes_the_websocket_if_configured(self):
         weir = self.limited("2/day", messages_over='"close"')
         client = self.client(weir)
         websocket = self.opened(client)

@@ -102,7 +102,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 
-    def test_reload_command_reports_a_missing_answer(self):
+    def test_reload_command_reports_that_weir_does_not_answer(self):
         status, out, errors = run_weir("reload", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("no reload: cannot connect: Connection refused", errors)

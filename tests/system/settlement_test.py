@@ -34,7 +34,7 @@ class Settlement(TestCase):
 
 
 class ChargedByStatus(Settlement):
-    def test_64_parallel_wrong_passwords_against_a_limit_of_5_reach_the_upstream_5_times(self):
+    def test_only_5_of_64_parallel_wrong_passwords_reach_the_upstream_with_a_limit_of_5(self):
         refused, all_refused = threading.Semaphore(0), threading.Event()
 
         def deny_once_all_are_in(exchange):
@@ -70,7 +70,7 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.get("/login").status, 429)
 
-    def test_uncharged_successes_are_refunded_and_headers_show_the_refund(self):
+    def test_successes_that_are_not_charged_are_refunded_and_headers_show_the_refund(self):
         weir = self.weir(rule(**LOGIN))
         with weir.connect() as client:
             for _ in range(12):

@@ -136,7 +136,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(self.held(), 10)
         self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
 
-    def test_permits_in_use_are_entered_again_after_flushall(self):
+    def test_permits_in_use_are_stored_in_redis_again_after_flushall(self):
         first, second = self.weir(), self.weir()
         self.hold(first, 6)
         self.hold(second, 4)
@@ -167,7 +167,7 @@ class SharedConcurrency(TestCase):
         self.hold(weirs[0], 10)
         self.assertEqual(weirs[1].get("/").status, 429)
 
-    def test_permits_of_the_local_share_are_entered_when_redis_returns(self):
+    def test_permits_taken_without_redis_are_stored_in_redis_when_it_returns(self):
         weir = self.weir(replicas=2)
         self.hold(weir, 2)
         self.redis.kill()
@@ -179,7 +179,7 @@ class SharedConcurrency(TestCase):
         self.hold(weir, 3)
         self.assertEqual(weir.get("/").status, 429)
 
-    def test_unresponsive_connection_is_replaced_before_the_lease_expires(self):
+    def test_connection_to_redis_that_gets_no_reply_is_replaced_before_permits_expire(self):
         """No other request could reveal the failure by a timeout."""
         way = self.start(Way(self.redis.port))
         one = at_once(limit=1)

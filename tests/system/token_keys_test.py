@@ -136,7 +136,7 @@ class TokenKeys(TestCase):
         self.assertEqual(weir.metric("weir_token_keys", url=keys.url), 0)
         self.assertEqual(keys.exchanges, [])
 
-    def test_requests_wait_no_longer_than_the_bound_and_delay_no_others(self):
+    def test_requests_wait_for_keys_no_longer_than_the_bound_and_delay_no_others(self):
         answers = threading.Event()
         self.addCleanup(answers.set)
         self.keys.gate = lambda: answers.wait(2 * PATIENCE)
@@ -154,7 +154,7 @@ class TokenKeys(TestCase):
         self.assertEqual(weir.metric("weir_token_key_waiting"), 0)
         self.assertEqual(weir.metric("weir_token_key_waits_total", outcome="unavailable"), 3)
 
-    def test_waiting_clients_may_leave_and_weir_may_stop(self):
+    def test_clients_may_leave_and_weir_may_stop_while_requests_wait_for_keys(self):
         answers = threading.Event()
         self.addCleanup(answers.set)
         self.keys.gate = lambda: answers.wait(4 * PATIENCE)

@@ -108,7 +108,7 @@ class Tokens(ExplainTestCase):
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
-    def test_rejection_gives_its_reason_in_response_log_explain_and_metric(self):
+    def test_reason_for_a_rejected_token_is_in_response_log_explanation_and_metric(self):
         self.begin(INSIST, jwt=', issuer = "me", audience = "api", leeway = "1s", require_exp = true')
         good = {"sub": "ann", "iss": "me", "aud": "api", "exp": self.now + 3600}
         sign = self.issuer.token

@@ -92,7 +92,7 @@ class TopOnce(TestCase):
             self.assertNotIn("~", frame)
             self.assertLess(max(map(len, frame.splitlines())), 250)
 
-    def test_columns_variable_sets_the_width(self):
+    def test_environment_variable_columns_sets_the_width(self):
         for columns in (60, 100):
             frame = self.once("--once", COLUMNS=str(columns))
             self.assertLessEqual(max(map(len, frame.splitlines())), columns)
@@ -198,7 +198,7 @@ class TopClients(TestCase):
         self.assertEqual([top[name]["mode"] for name in ("login", "per-key", "trial")], ["enforce", "enforce", "shadow"])
         self.assertNotIn("secret", json.dumps(top))
 
-    def test_page_parameters_select_a_rule_and_the_number_of_clients(self):
+    def test_parameters_of_the_top_page_select_a_rule_and_the_number_of_clients(self):
         weir = self.start_weir()
         self.ask(weir)
         eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all requests are counted")
@@ -235,7 +235,7 @@ class TopClients(TestCase):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
         self.assertNotIn("\x1b", out)
 
-    def test_top_command_reports_a_missing_answer(self):
+    def test_top_command_reports_that_weir_does_not_answer(self):
         status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("cannot connect", errors)

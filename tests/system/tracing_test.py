@@ -248,7 +248,7 @@ class Collectors(TracingTestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertEqual(len(self.collector.spans()), 1)
 
-    def test_reload_changes_the_sampling_share_but_not_the_endpoint(self):
+    def test_reload_changes_the_sampling_percentage_but_not_the_endpoint(self):
         weir = self.weir(sample="0%")
         weir.get()
         (weir.folder / "weir.toml").write_text(self.text(sample="100%"))

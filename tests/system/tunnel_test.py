@@ -108,7 +108,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertTrue(ended.wait(PATIENCE))
         self.assertNotIn(b"a frame", b"".join(got))
 
-    def test_after_a_declined_upgrade_the_connection_serves_requests_under_the_rules(self):
+    def test_rules_apply_to_requests_on_a_connection_whose_upgrade_the_server_declined(self):
         """The server has declined the change of the protocol. The next requests on the connection must not evade the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))

@@ -45,7 +45,7 @@ TEST(Placeholder, CertificateHasTheNamesAndIsRecognisedAsAPlaceholder) {
   EXPECT_TRUE(key_of_pem(*pem));
 }
 
-TEST(SigningRequest, ListsAllNamesAndIsSignedWithTheKey) {
+TEST(SigningRequest, RequestForACertificateListsAllNamesAndIsSignedWithItsKey) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   const auto der = make_signing_request(*key, {"www.example.com", "example.com"});

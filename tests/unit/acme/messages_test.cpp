@@ -44,7 +44,7 @@ TEST(Order, ParserReadsTheStatusAndTheUrlsOfAnOrder) {
   EXPECT_FALSE(parse_order(R"({"status":"ready","authorizations":[]})"));
 }
 
-TEST(Authorization, KeepsOnlyChallengesWithASafeToken) {
+TEST(Authorization, ChallengeWhoseTokenIsNotSafeInAUrlIsIgnored) {
   const auto authorization = parse_authorization(
       R"({"status":"pending","identifier":{"type":"dns","value":"a.example"},"challenges":[
           {"type":"http-01","url":"https://a/c","token":"abc_-9"},
@@ -78,7 +78,7 @@ TEST(ParseTime, AcceptsTimesInTheFormatOfRfc3339) {
     EXPECT_EQ(parse_time(wrong), std::nullopt) << wrong;
 }
 
-TEST(Token, AcceptsOnlyShortBase64Url) {
+TEST(Token, TokenMustBeShortBase64Url) {
   EXPECT_TRUE(is_token("a-Z_9"));
   EXPECT_TRUE(is_token(std::string(128, 'a')));
   for (const auto& wrong : {std::string(), std::string("."), std::string("a/b"), std::string("a b"),

@@ -35,7 +35,7 @@ TEST(RenewalTime, IsAtTheLatestAfterNineTenthsOfTheLifetimeEvenIfTheWindowIsLate
             kBegin + days(81));
 }
 
-TEST(RetryPause, DoublesUpToSixHours) {
+TEST(RetryPause, PauseBeforeARetryDoublesUpToSixHours) {
   const base::Duration first = minutes(2);
   EXPECT_EQ(retry_pause(first, 1), minutes(2));
   EXPECT_EQ(retry_pause(first, 2), minutes(4));
@@ -50,7 +50,7 @@ TEST(RetryPause, IsNeverShorterThanASecondOrThanTheFirstPause) {
   EXPECT_EQ(retry_pause(days(1), 5), days(1));
 }
 
-TEST(PauseAfterSuccess, IsASixthOfTheLifetimeUpToADay) {
+TEST(PauseAfterSuccess, PauseIsASixthOfTheCertificatesLifetimeUpToADay) {
   EXPECT_EQ(pause_after_success(kNinetyDays), days(1));
   EXPECT_EQ(pause_after_success({kBegin, kBegin + seconds(60)}), seconds(10));
   EXPECT_EQ(pause_after_success({kBegin, kBegin - seconds(60)}), seconds(1));

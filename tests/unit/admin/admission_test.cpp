@@ -37,7 +37,7 @@ TEST(Admission, AcceptsAnyHostOnAUnixSocket) {
   EXPECT_TRUE(is_own_host("weir", {.host = {}, .port = 0, .unix_path = "/run/weir/admin.sock"}));
 }
 
-TEST(Admission, RejectsDataRequestsWithAForeignHostIfNoTokenIsConfigured) {
+TEST(Admission, RejectsRequestsForDataWithTheHostOfAnotherSiteIfNoTokenIsConfigured) {
   const Admission admission{Token(""), tcp("127.0.0.1")};
   const auto status = [&](std::string_view target, std::string_view host) {
     return refusal(admission, {.method = "GET", .target = target, .host = host});

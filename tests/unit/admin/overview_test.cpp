@@ -107,7 +107,7 @@ TEST_F(OverviewTest, ListsEachServerUnderItsUpstream) {
                                     R"("configured_weight":1,"in_flight":0,"failures":0,"ejections":0})"));
 }
 
-TEST_F(OverviewTest, ShowsSinceWhenARuleRefusesRequests) {
+TEST_F(OverviewTest, ShowsSinceWhenARuleHasBeenRefusingRequests) {
   recorder_.look(sources_, second(1000));
   EXPECT_TRUE(overview().at("rules").at(0).at("refusing_since").is_null());
   two_.decisions(0, RuleOutcome::Refused).add();
@@ -155,7 +155,7 @@ TEST_F(OverviewTest, RuleKeepsItsHistoryWhenARuleIsAddedBeforeIt) {
   EXPECT_EQ(history().at("rules").at(0).at("refused"), json::parse("[0,0]"));
 }
 
-TEST_F(OverviewTest, HistoryIsEmptyWithoutARecorder) {
+TEST_F(OverviewTest, HistoryIsEmptyIfNothingRecordsIt) {
   sources_.recorder = nullptr;
   EXPECT_EQ(history(),
             json::parse(R"({"step_ms":5000,"end":0,"rules":[],"admitted":[],"delayed":[],"refused":[]})"));

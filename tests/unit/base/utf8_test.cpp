@@ -22,7 +22,7 @@ TEST(Utf8, DecodesCharactersOfEveryLength) {
   }
 }
 
-TEST(Utf8, InvalidOctetsDecodeToLengthZero) {
+TEST(Utf8, InvalidOctetsGiveACharacterOfLengthZero) {
   for (const std::string_view text :
        {"", "\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
         "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xe2\x82z", "\xc3(", "\xf0\x9f\x8c"}) {

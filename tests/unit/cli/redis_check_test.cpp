@@ -88,7 +88,7 @@ TEST_F(RedisCheck, NamesTheRedisKeyOfTheSharedSecretIfKeySecretIsNotSet) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, ReportsAFaultIfTheRedisKeyOfTheSharedSecretIsInvalid) {
+TEST_F(RedisCheck, ReportsAFaultIfTheSharedSecretInRedisIsInvalid) {
   using State = redis::SecretLook::State;
   state_.key_secret.clear();
   found_.secret = redis::SecretLook{State::Foreign, "a list"};
@@ -105,7 +105,7 @@ TEST_F(RedisCheck, ReportsAFaultIfTheRedisKeyOfTheSharedSecretIsInvalid) {
   EXPECT_THAT(report().warnings, ElementsAre("this check could not read weir:secret: NOPERM"));
 }
 
-TEST_F(RedisCheck, ReportsOldVersionsReplicasClustersAndMissingRightsAsFaults) {
+TEST_F(RedisCheck, OldVersionsReplicasClustersAndMissingRightsAreReportedAsFaults) {
   found_.facts.version = "6.0.16";
   EXPECT_THAT(report().faults, ElementsAre(HasSubstr("too old")));
   found_.facts.version = "6.2.0";
@@ -150,7 +150,7 @@ TEST(ReadInfo, ReadsTheInfoReplyOfRedisAndOfValkey) {
   EXPECT_FALSE(valkey.max_memory);
 }
 
-TEST(IsRecent, ComparesVersionsAsNumbersNotAsText) {
+TEST(IsRecent, VersionsAreComparedAsNumbersAndNotAsText) {
   const auto recent = [](const char* version) {
     return redis::is_recent(redis::read_info(std::string("redis_version:") + version));
   };

@@ -43,7 +43,7 @@ std::string with_margin(const std::string& more) {
   return limit::describe(settings.rules[1].soft.value());
 }
 
-TEST(LimiterReader, SoftMarginRaisesTheLimitOfEachAlgorithm) {
+TEST(LimiterReader, MarginOfASoftLimitIsAddedToTheLimitOfEachAlgorithm) {
   EXPECT_EQ(with_margin("limit = \"10/s\"\nrefill = \"stepwise\"\n"), "token_bucket 10/s stepwise, burst 11");
   EXPECT_EQ(with_margin("limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n"), "leaky_bucket 10/s, queue 11");
   EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"fixed_window\"\n"), "fixed_window 22/day");

@@ -121,7 +121,7 @@ TEST(Settings, RejectsMoreThanAThousandRules) {
               ElementsAre(HasSubstr("rule[last]: found rule number 1001; expected at most 1000 rules")));
 }
 
-TEST(Settings, RejectsMoreThan32RulesThatApplyToOneRequest) {
+TEST(Settings, RejectsMoreThan32RulesThatAllApplyToOneRequest) {
   std::string text = kLeast;
   for (int i = 1; i < 32; ++i) text += rule_for_path("r" + std::to_string(i), "/api/*");
   text += rule_for_path("beside", "/other/*");
@@ -191,7 +191,7 @@ TEST(Settings, KeyHoldersAreReadFromTheKeysFileAndNoPlainKeyIsStored) {
   EXPECT_EQ(settings.client.unknown_keys, policy::UnknownKeys::Reject);
 }
 
-TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
+TEST(Settings, ErrorAboutAKeysFileNeverShowsAnApiKey) {
   const Folder folder;
   const auto keys = folder.write("keys.toml",
                                  "[[key]]\nkey = \"secret-1\"\n[[key]]\nkey = \"secret-1\"\n"

@@ -86,7 +86,7 @@ TEST(Warnings, WarnIfMoreThan32RulesApplyToNearlyEveryRequest) {
   EXPECT_THAT(of(33, R"(key = ["user"])"), Not(Contains(HasSubstr("is beyond the 32"))));
 }
 
-TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
+TEST(Warnings, WarnIfMaxKeysIsTooSmallToReserveEnoughKeysForEachRule) {
   const auto of = [](const std::string& max_keys) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
@@ -123,7 +123,7 @@ TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanIsReservedForItsRule) {
                        "memory for 9555 for each such rule; raise max_keys, or use sliding_window"));
 }
 
-TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesEverything) {
+TEST(Warnings, WarnOfRoutesThatAreNeverReachedBecauseAnEarlierRouteMatchesEverything) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
               Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
@@ -138,7 +138,7 @@ std::vector<std::string> warnings_of_routes(const std::string& first, const std:
       "\nrespond = {}\n[[route]]\nname = \"second\"\nmatch = " + second + "\nrespond = {}\n");
 }
 
-TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesMore) {
+TEST(Warnings, WarnOfARouteThatIsNeverReachedBecauseAnEarlierRouteMatchesMore) {
   const auto hidden = Contains(
       "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
       "matches every request that it matches; move the narrower one up");
@@ -210,7 +210,7 @@ TEST(Warnings, WarnOfARuleThatAppliesToNoRoute) {
   EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
 }
 
-TEST(Warnings, WarnOfOverridesAfterAnOverrideThatMatchesMore) {
+TEST(Warnings, WarnOfAnOverrideThatNeverAppliesBecauseAnEarlierOverrideMatchesMore) {
   const auto of = [](const std::string& first, const std::string& second) {
     return warnings_of(with_rule("overrides = [{ match = { path = \"" + first +
                                  "\" }, limit = \"1/s\" }, { match = { path = \"" + second +

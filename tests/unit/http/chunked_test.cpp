@@ -223,7 +223,7 @@ std::string random_text(std::mt19937& random, std::size_t size) {
 
 // A body must decode to the same data, whatever its chunks are and however it is divided into pieces of
 // input.
-TEST(ChunkDecoder, DecodesTheSameBodyForEverySplit) {
+TEST(ChunkDecoder, DecodesTheSameBodyHoweverItIsDivided) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

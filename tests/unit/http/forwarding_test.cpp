@@ -252,7 +252,7 @@ TEST(WriteRequestHead, ConvertsAbsoluteFormToOriginForm) {
   }
 }
 
-TEST(WriteResponseHead, KeepsStatusAndFieldsAndDropsHopByHopFields) {
+TEST(WriteResponseHead, ForwardsStatusAndFieldsOfAResponseExceptHopByHopFields) {
   EXPECT_EQ(
       without_date(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
                             "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x")),

@@ -87,7 +87,7 @@ TEST(FrameScanner, MessageInSeveralFramesIsCountedOnce) {
 
 // Splits the input at every position, and into single octets. The scanner must find the same frames each
 // time.
-TEST(FrameScanner, FindsTheSameFramesForEverySplitOfTheBytes) {
+TEST(FrameScanner, FindsTheSameFramesHoweverTheBytesAreDivided) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);
   for (std::size_t split = 1; split < bytes.size();
@@ -99,7 +99,7 @@ TEST(FrameScanner, FindsTheSameFramesForEverySplitOfTheBytes) {
   EXPECT_EQ(told(bytes, [] { return 1; }), "mmicx");
 }
 
-TEST(FrameScanner, FindsRandomFramesInRandomSplits) {
+TEST(FrameScanner, FindsRandomFramesHoweverTheirBytesAreDivided) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -35,7 +35,7 @@ TEST(GrpcMessages, EachMessageBeginsAfterTheContentOfThePreviousMessage) {
   EXPECT_EQ(beginnings(octets, {octets.size()}), (std::vector<std::size_t>{0, 8, 13, 70'018}));
 }
 
-TEST(GrpcMessages, MessagesAreFoundForEverySplitOfTheOctets) {
+TEST(GrpcMessages, MessagesAreFoundHoweverTheOctetsAreDivided) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

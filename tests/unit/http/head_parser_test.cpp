@@ -252,7 +252,7 @@ TEST(RequestHead, FieldsThatConnectionListsAreMarkedAsHopByHop) {
 
 // weir compares each option of Connection with every field name, so it bounds the number of options and of
 // fields.
-TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
+TEST(Connection, TooManyOptionsInAllConnectionFieldsTogetherAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";
     for (std::size_t i = 1; i < a; ++i) text += "x,";

@@ -94,7 +94,7 @@ TEST(ResponseHead, AcceptsAmbiguousFramingIfNoBodyFollows) {
   }
 }
 
-TEST(ResponseHead, BodyLengthIsKnownOnlyIfContentLengthApplies) {
+TEST(ResponseHead, LengthIsKnownOnlyIfOneContentLengthAppliesToTheBody) {
   const auto known = [](std::string fields) {
     ResponseHead head;
     const auto bytes = "HTTP/1.1 304 Same\r\n" + fields + "\r\n";

@@ -29,7 +29,7 @@ TEST(Unwell, UpstreamIsUnwellIfItsMeanTimeExceedsTheBound) {
   EXPECT_FALSE(is_unwell({.errors_above = 5}, answers(100, 0, 1h))) << "latency_above is not set";
 }
 
-TEST(Unwell, UpstreamIsUnwellIfItsShareOfFailuresExceedsTheBound) {
+TEST(Unwell, UpstreamIsUnwellIfItsPercentageOfFailuresExceedsTheBound) {
   EXPECT_FALSE(is_unwell(kBoth, answers(100, 5, 1ms)));
   EXPECT_TRUE(is_unwell(kBoth, answers(100, 6, 1ms)));
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, answers(100, 100, 1ms))) << "errors_above is not set";
@@ -123,7 +123,7 @@ TEST(Scaled, ScaledLimitIsTheLimitTimesTheFactor) {
     }
 }
 
-TEST(Scaled, FullFactorLeavesTheLimiterUnchanged) {
+TEST(Scaled, FactorOf100PercentLeavesTheLimiterUnchanged) {
   for (const auto& whole : scalable()) EXPECT_EQ(scaled(whole, kWholeFactor, 1).value(), whole);
 }
 

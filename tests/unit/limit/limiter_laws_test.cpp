@@ -87,7 +87,7 @@ TEST(LimiterLaws, UnusedKeyAdmitsEveryCostUpToTheCapacity) {
   });
 }
 
-TEST(LimiterLaws, RejectedRequestChangesNothing) {
+TEST(LimiterLaws, RejectedRequestChangesNoStateOfItsKey) {
   for_each_moment([](const Moment& m, Dice&) {
     if (m.step.outcome.allowed) return;
     EXPECT_EQ(m.step.next, m.cell);

@@ -75,7 +75,7 @@ class Pairs {
   std::vector<Charged> charged_;
 };
 
-TEST(LimiterPair, EachLimiterAlsoCountsTheAdmissionsOfTheOtherLimiter) {
+TEST(LimiterPair, EachOfTwoLimitersOfARuleAlsoCountsTheAdmissionsOfTheOther) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000 && !testing::Test::HasFatalFailure(); ++round) {
@@ -123,7 +123,7 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
 
 // A bucket that does not decide is charged at most the units that it has left. If it were charged beyond its
 // limit, an hour of admissions at twice its rate would make it refuse everything for another hour.
-TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitWhenTheOtherLimiterAdmits) {
+TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitByAdmissionsOfTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
   std::array<Outcome, 2> outcomes;
@@ -135,7 +135,7 @@ TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitWhenTheOtherLimiterAdmits) {
   EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), then + 1s, outcomes));
 }
 
-TEST(LimiterPair, SlidingLogNeverHasMoreEntriesThanTheLargerLimitCanAdmit) {
+TEST(LimiterPair, SlidingLogHasAtMostAsManyEntriesAsTheLargerLimitAdmits) {
   const RandomPair pair{
       {SlidingLog::make(rate("5/day")).value(), SlidingLog::make(rate("20/s")).value()}, false, {}};
   KeyTable table(64);
@@ -151,7 +151,7 @@ TEST(LimiterPair, SlidingLogNeverHasMoreEntriesThanTheLargerLimitCanAdmit) {
 
 // The rule's normal log allows two requests in ten seconds. The elastic limiter admits a third request. The
 // normal log stores the third request at its own time, and keeps the entry until it expires.
-TEST(LimiterPair, SlidingLogChargedBeyondItsLimitExpiresItsEntriesOnTime) {
+TEST(LimiterPair, EntriesOfASlidingLogExpireOnTimeEvenIfItIsChargedBeyondItsLimit) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
   KeyTable table(64);

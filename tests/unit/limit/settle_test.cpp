@@ -65,7 +65,7 @@ TEST_F(Settling, UnitsOwedInAFixedWindowExpireWithTheWindow) {
 
 // The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first.
 // Only after two thirds of that window does it leave room for a request.
-TEST_F(Settling, UnitsOwedInASlidingWindowAreAlsoOwedInTheNextWindow) {
+TEST_F(Settling, UnitsOwedInASlidingWindowStillCountInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
   ASSERT_TRUE(charge(hourly, 1, hour));
@@ -168,7 +168,7 @@ TEST_F(Settling, LogEntryWithALaterTimeThanItsRequestIsStillFoundAndSettled) {
   EXPECT_EQ(current_outcome(daily, kStart + 1s), full(daily));
 }
 
-TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
+TEST_F(Settling, SettlementOfAnExpiredLogEntryChangesNoOtherEntry) {
   const auto brief = sliding_log("5/10s");
   ASSERT_TRUE(charge(brief, 2, kStart));
   ASSERT_TRUE(charge(brief, 3, kStart + 9s));

@@ -48,7 +48,7 @@ TEST(ClockStep, DoesNotReportRepeatedlyIfTheDifferenceIsNearTheTolerance) {
   EXPECT_EQ(step.look(1s), Change::Agree);
 }
 
-TEST(ClockStep, DifferenceIsAStableWholeNumberOfSeconds) {
+TEST(ClockStep, ReportedDifferenceIsAWholeNumberThatSmallChangesDoNotChange) {
   ClockStep step;
   EXPECT_EQ(step.seconds(), 0s);
   (void)step.look(-3'000'300'000us);

@@ -52,7 +52,7 @@ Task<std::string> outer(Gate& gate) {
   co_return word;
 }
 
-TEST(Task, WaitingTaskSuspendsAllItsCallers) {
+TEST(Task, TaskThatWaitsSuspendsAllItsCallers) {
   Gate gate;
   auto task = outer(gate);
   EXPECT_FALSE(task.await_ready());

@@ -25,7 +25,7 @@ TEST_F(TicketKeysTest, AllTicketsOfOnePeriodHaveTheSameKey) {
   EXPECT_NE(issued(104).name, first.name);
 }
 
-TEST_F(TicketKeysTest, TicketOfThePreviousPeriodIsAcceptedButMustBeRenewed) {
+TEST_F(TicketKeysTest, TlsTicketOfThePreviousPeriodIsAcceptedAndRenewed) {
   const auto first = issued(100);
   ASSERT_TRUE(found(first, 103));
   EXPECT_TRUE(found(first, 103)->current);
@@ -35,7 +35,7 @@ TEST_F(TicketKeysTest, TicketOfThePreviousPeriodIsAcceptedButMustBeRenewed) {
   EXPECT_FALSE(found(first, 108));
 }
 
-TEST_F(TicketKeysTest, KeyExpiresEvenIfNoNextKeyIsRequested) {
+TEST_F(TicketKeysTest, TicketKeyExpiresEvenIfNoNextKeyIsRequested) {
   const auto first = issued(100);
   EXPECT_FALSE(found(first, 200));
 }

@@ -149,7 +149,7 @@ TEST_F(WatchdogTest, ObjectThatDozesGetsOneTickASecond) {
   EXPECT_EQ(dozing.ticks, 3);
 }
 
-TEST_F(WatchdogTest, DeadlineOfADozingObjectIsAsExactAsOtherDeadlines) {
+TEST_F(WatchdogTest, DeadlineOfAnObjectThatDozesIsAsExactAsOtherDeadlines) {
   Watcher awake(watchdog);
   Watcher soon(watchdog), later(watchdog), armed(watchdog);
   soon.dozes = later.dozes = armed.dozes = true;
@@ -180,7 +180,7 @@ TEST_F(WatchdogTest, WokenObjectGetsTheNextTick) {
   EXPECT_GE(dozing.ticks, 1 + 2);
 }
 
-TEST_F(WatchdogTest, FirstObjectOfATickCanWakeDozingObjectsForTheSameTick) {
+TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatDozeForTheSameTick) {
   Watcher first(watchdog);
   Watcher dozing(watchdog), doze_on(watchdog);
   dozing.dozes = doze_on.dozes = true;
@@ -197,7 +197,7 @@ TEST_F(WatchdogTest, FirstObjectOfATickCanWakeDozingObjectsForTheSameTick) {
 }
 
 // In this test the watcher is the only object that does not doze.
-TEST_F(WatchdogTest, SingleAwakeObjectCanWakeDozingObjectsForTheSameTick) {
+TEST_F(WatchdogTest, OnlyAwakeObjectCanWakeObjectsThatDozeForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);

@@ -32,7 +32,7 @@ TEST(Histogram, ZeroNegativeAndInfiniteDurationsAreCountedInTheOuterBuckets) {
   EXPECT_EQ(bucket_that_took(base::kForever), Histogram::kBounds.size());
 }
 
-TEST(Histogram, ChoosesTheSameBucketAsALinearSearch) {
+TEST(Histogram, FindsTheSameBucketAsASearchThroughAllBounds) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -31,7 +31,7 @@ TEST(HistoryTest, FullHistoryDropsItsOldestValues) {
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
 }
 
-TEST(HistoryTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
+TEST(HistoryTest, TotalThatDecreasesCountsAsRestartedFromZero) {
   History history(1, 3);
   for (const std::uint64_t total : {50, 60, 4}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));

@@ -40,7 +40,7 @@ TEST(StreakTest, LongPauseEndsAStreakAndTheNextEventBeginsANewStreak) {
   EXPECT_EQ(streak.since(), second(80));
 }
 
-TEST(StreakTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
+TEST(StreakTest, TotalThatDecreasesCountsAsRestartedFromZero) {
   Streak streak(std::chrono::seconds(60));
   streak.note(100, second(10));
   streak.note(2, second(15));

@@ -65,7 +65,7 @@ TEST(SurgeTest, AlertEndsOneMinuteAfterEventsFallBelowTheLimit) {
   EXPECT_FALSE(watch.surge.firing());
 }
 
-TEST(SurgeTest, BurstBeforeTheEndKeepsTheAlertFiring) {
+TEST(SurgeTest, AnotherBurstBeforeTheEndKeepsTheAlertFiring) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -97,7 +97,7 @@ TEST(SurgeTest, AlertThatLastsIsReportedAgainAtEachRepeatInterval) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(SurgeTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
+TEST(SurgeTest, TotalThatDecreasesCountsAsRestartedFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);

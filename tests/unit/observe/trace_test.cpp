@@ -49,7 +49,7 @@ TEST(JoinTrace, SampledFlagOfTheParentDecidesIfWeirIsSetToFollowParents) {
   }
 }
 
-TEST(JoinTrace, InvalidParentBeginsATrace) {
+TEST(JoinTrace, RequestWithAnInvalidParentBeginsATrace) {
   for (const auto& parent : {std::string("x"), "00-" + kTraceId + "-" + kParentId,
                              "00-" + std::string(32, '0') + "-" + kParentId + "-01"}) {
     const auto context = join_trace(parent, {}, kChance);

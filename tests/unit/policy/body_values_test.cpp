@@ -282,7 +282,7 @@ TEST_F(BodyValuesTest, FieldNameThatOnlySomeServersReadAsTheFieldIsAFault) {
   EXPECT_EQ(form("user_name", "user[name]=eve&user_name=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, FieldNamesWithUnbalancedBracketsAreFaults) {
+TEST_F(BodyValuesTest, FieldNameWithUnbalancedBracketsIsAFault) {
   for (const auto* body : {"user=r1&user]=ada", "]user=ada", "user%5D=ada", "user]x=ada", "][user]]=ada"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
   for (const auto* body : {"user[email=ada", "user]email=ada", "user[email]]=ada", "[user[[email]=ada",
@@ -291,7 +291,7 @@ TEST_F(BodyValuesTest, FieldNamesWithUnbalancedBracketsAreFaults) {
   EXPECT_EQ(form("user[email]", "user[name]=x&useremail=y&user[email]=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, FieldNamesAfterAQuestionMarkOrByteOrderMarkAreFaults) {
+TEST_F(BodyValuesTest, FieldNameAfterAQuestionMarkOrByteOrderMarkIsAFault) {
   for (const auto* body :
        {"?user=ada&user=r1", "??user=ada", " ?user=ada", "%3Fuser=ada", "? user=ada", "\xef\xbb\xbfuser=ada",
         "%EF%BB%BFuser=ada", "\n\xef\xbb\xbf?user=ada", "?x=1;user=ada"})

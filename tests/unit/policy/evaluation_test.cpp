@@ -69,7 +69,7 @@ TEST_F(Collect, AllKeysOfOneClientHaveTheSameRedisClusterSlot) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
 }
 
-TEST_F(Collect, TierHasItsOwnLimiterAndKey) {
+TEST_F(Collect, ClientWithATierIsChargedByTheLimiterAndTheKeyOfItsTier) {
   rules_.erase(rules_.begin() + 1, rules_.end());
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
   request_.client.tier = "pro";
@@ -329,7 +329,7 @@ TEST_F(FallBack, RequestIsRejectedWithoutAChargeIfOnStoreFailureIsClosed) {
   EXPECT_EQ(fallback_.charges().size(), 1U);
 }
 
-TEST_F(FallBack, ShadowRuleStaysAShadowRule) {
+TEST_F(FallBack, ShadowRuleRefusesNothingAlsoWithoutRedis) {
   rules_[0].mode = Mode::Shadow;
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_FALSE(fallback_.charges()[0].enforced);

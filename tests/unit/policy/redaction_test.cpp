@@ -45,7 +45,7 @@ TEST(Redaction, AlwaysHidesAccessTokens) {
             "/x?access_token=***&a=1");
 }
 
-TEST(Redaction, HidesNothingIfNothingReadsTheQuery) {
+TEST(Redaction, NoValueIsHiddenIfNothingReadsTheQuery) {
   std::string scratch;
   EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?api_key=a", scratch), "/x?api_key=a");
   EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");

@@ -34,7 +34,7 @@ class Throttling : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
+TEST_F(Throttling, SoftLimitAdmitsItsMarginAndThenReportsThatTheLimitIsExceeded) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 6);
   for (const auto remaining : {3U, 2U, 1U, 0U}) {
@@ -132,7 +132,7 @@ class ElasticLimit : public Throttling {
   }
 };
 
-TEST_F(ElasticLimit, HigherLimitAppliesAtLowLoad) {
+TEST_F(ElasticLimit, HigherElasticLimitAppliesAtLowLoad) {
   EXPECT_EQ(admitted_of(9, 0.1), 5);
   EXPECT_EQ(limit::quota(*ask(0.1).limiter), 5U);
 }

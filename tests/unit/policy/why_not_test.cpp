@@ -109,7 +109,7 @@ class KeyValues : public testing::Test {
   ClientSettings settings_;
 };
 
-TEST_F(KeyValues, AreShownAsTextAndSecretsAsDigests) {
+TEST_F(KeyValues, ValuesAreShownAsTextAndSecretsAsDigests) {
   request_.client.api_key = "test";
   EXPECT_EQ(texts(rule_of("r", {"api_key|ip", "header:x-tenant", "query:team"})),
             (std::vector<std::string>{"api_key:sha256:9f86d081884c7d65", "header:x-tenant:acme",
@@ -120,7 +120,7 @@ TEST_F(KeyValues, AreShownAsTextAndSecretsAsDigests) {
   EXPECT_TRUE(texts(rule_of("r", {})).empty());
 }
 
-TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
+TEST_F(KeyValues, AddressReplacesAMissingPartOfAKey) {
   Rule rule = rule_of("r", {"user"});
   rule.on_missing = OnMissing::Ip;
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});

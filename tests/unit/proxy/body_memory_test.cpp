@@ -104,7 +104,7 @@ TEST(BodyBuffer, BodyThatArrivesInPiecesCanFillAllMemory) {
   }
 }
 
-TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
+TEST(BodyBuffer, AtMostTheSizeOfTheBodyIsReserved) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), 6 * kPiece));
@@ -137,7 +137,7 @@ TEST(BodyBuffer, SmallBlockOfMemoryIsKeptForTheNextBody) {
   EXPECT_EQ(bodies.memory.taken(), kPiece);
 }
 
-TEST(BodyBuffer, ReturnsItsMemoryOnClearAndDestruction) {
+TEST(BodyBuffer, MemoryIsReturnedWhenABufferIsClearedOrDestroyed) {
   Bodies bodies;
   {
     BodyBuffer buffer(bodies.memory, bodies.counters);

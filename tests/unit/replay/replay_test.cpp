@@ -120,7 +120,7 @@ TEST_F(ReplayTest, ReportListsTheClientsThatALowerLimitWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
-TEST_F(ReplayTest, CandidateConfigurationMayHaveAThousandRules) {
+TEST_F(ReplayTest, NewConfigurationMayHaveAThousandRules) {
   std::vector<policy::Rule> rules;
   for (limit::RuleIndex index = 0; index < 1'000; ++index) {
     const auto path = "/" + std::to_string(index) + "/*";
@@ -140,7 +140,7 @@ TEST_F(ReplayTest, CandidateConfigurationMayHaveAThousandRules) {
   EXPECT_EQ(report.newly.refused, 6U);
 }
 
-TEST_F(ReplayTest, PenaltyInTheCandidateConfigurationRefusesForLonger) {
+TEST_F(ReplayTest, PenaltyInTheNewConfigurationRefusesItsClientsForLonger) {
   std::vector<Request> requests;
   for (const auto second : {0, 0, 2, 8, 12}) requests.push_back({.at = kStart + second * 1s});
   auto rule = rule_of("per-ip", bucket("1/s", 1), {"ip"});

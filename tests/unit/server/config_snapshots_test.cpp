@@ -109,7 +109,7 @@ std::string many_limits(int first) {
   return text;
 }
 
-TEST_F(ConfigSnapshotsTest, RejectedConfigurationAddsNoLimits) {
+TEST_F(ConfigSnapshotsTest, RejectedConfigurationDoesNotCountTowardsTheMaximumNumberOfLimits) {
   reload(many_limits(100'000));
   const auto had = config_snapshots_.limits();
   EXPECT_EQ(had, 17U * 101 * 20);
@@ -220,7 +220,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits)
   EXPECT_TRUE(charge(third));
 }
 
-TEST_F(ConfigSnapshotsTest, KeysMoveToTheRuleNumberOfTheNewLimitAndTheOldNumberIsFreed) {
+TEST_F(ConfigSnapshotsTest, KeysOfAChangedLimitGetItsNewRuleNumberAndTheOldNumberIsFreed) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));

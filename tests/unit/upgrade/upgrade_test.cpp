@@ -32,7 +32,7 @@ TEST(UpgradeSteps, NewProcessServesAfterTheLastStep) {
   EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
 }
 
-TEST(UpgradeSteps, FailureAfterThePauseResumesTheOldProcess) {
+TEST(UpgradeSteps, OldProcessResumesIfAnUpgradeFailsAfterThePause) {
   EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
   for (const auto stage : {Pausing, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
@@ -218,7 +218,7 @@ TEST(ConnectionHandoff, CertificateArrivesWithoutAddressesAndAddressesWithoutACe
 
 // Older builds compare the whole second line with "relayed". They read four words of the third line
 // (addresses and ports) and ignore the rest, so the certificate must follow these words.
-TEST(ConnectionHandoff, WritesTheCertificateWhereOlderBuildsIgnoreIt) {
+TEST(ConnectionHandoff, CertificateIsSentWhereOlderVersionsIgnoreIt) {
   auto channel = upgrade_channel();
   HandoffSender handoff_sender(std::move(channel->first));
   const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),

@@ -118,7 +118,7 @@ TEST_F(BalancerLaws, LeastInFlightChoosesIdleServersInProportionToTheirWeights) 
 
 // The pairs are drawn from servers with the weights 1, 1 and 2. The server with weight 2 is busy, so it is
 // never chosen. The other two servers get equal shares.
-TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
+TEST_F(BalancerLaws, RandomTwoComparesTheLoadsOfServersInProportionToTheirWeights) {
   Servers servers(Balance::RandomTwo, {1, 1, 2});
   servers.loads[2].in_flight = 1;
   servers.choose_often(20'000, random);
@@ -215,7 +215,7 @@ TEST(Balancer, ServersWithTheSameAddressHashDifferently) {
 }
 
 // Under every balance and any loads, the chosen server is a candidate, even with 64 servers.
-TEST_F(BalancerLaws, ChosenServerIsAlwaysACandidate) {
+TEST_F(BalancerLaws, OnlyACandidateServerIsEverChosen) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
     Servers servers(balance, random_weights(kMaxServers, 25'600));

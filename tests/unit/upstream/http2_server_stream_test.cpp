@@ -45,7 +45,7 @@ TEST_F(Http2MemoryTest, BodyWaitsForTheFlowControlWindowOfTheServer) {
   EXPECT_GT(stream.try_rest(rest, {}, ec), 0U);
 }
 
-TEST_F(Http2MemoryTest, RefusedStreamIsReportedAsRefused) {
+TEST_F(Http2MemoryTest, StreamThatTheServerRefusesIsReportedAsRefused) {
   refuses = true;
   connect();
   exchange();
@@ -59,7 +59,7 @@ TEST_F(Http2MemoryTest, RefusedStreamIsReportedAsRefused) {
   EXPECT_TRUE(connection->has_room()) << "the connection goes on";
 }
 
-TEST_F(Http2MemoryTest, ResetStreamIsReportedAsReset) {
+TEST_F(Http2MemoryTest, StreamThatTheServerResetsIsReportedAsReset) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -209,7 +209,7 @@ TEST_F(Http2MemoryTest, ConnectionIsCountedOnlyForItsFirstRequest) {
   EXPECT_FALSE(connection->take_first_use());
 }
 
-TEST_F(Http2MemoryTest, SettingsOfTheServerBoundTheNumberOfStreams) {
+TEST_F(Http2MemoryTest, NumberOfOpenStreamsIsBoundedByTheSettingsOfTheServer) {
   connect();
   exchange();
   Http2ServerStream first(connection);

@@ -38,7 +38,7 @@ TEST_F(PoolTest, ConnectionsToOldAddressesOfAServerAreClosed) {
   EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
 }
 
-TEST_F(PoolTest, IdleConnectionsToOldAddressesAreClosedAtTheNextTick) {
+TEST_F(PoolTest, IdleConnectionsToOldAddressesAreClosedAtTheNextWatchdogTick) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -51,7 +51,7 @@ TEST_F(PoolTest, IdleConnectionsToOldAddressesAreClosedAtTheNextTick) {
   EXPECT_EQ(net::receive(theirs.native_handle()), "") << "the connection is still open";
 }
 
-TEST_F(PoolTest, NewAndOldConfigurationsShareTheNewAddressesOfAServer) {
+TEST_F(PoolTest, NewAddressesOfAServerApplyToTheNewAndTheOldConfiguration) {
   open(1);
   const auto before = server_group->servers();
   ServerGroup newer(settings, servers, {}, &*server_group);

@@ -74,7 +74,7 @@ TEST_F(ServerQueueTest, RequestThatCannotUseTheFreeServerWakesTheNextRequestAtOn
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, RequestThatMayUseOnlySomeServersWaitsBehindAnEarlierRequest) {
+TEST_F(ServerQueueTest, RequestThatMayUseOnlySomeServersWaitsBehindEarlierRequests) {
   const auto a = join("a");
   const auto b = join("b", 5, true);
   EXPECT_FALSE(b->is_next());

@@ -201,7 +201,7 @@ TEST(Edits, RouteMaySetCorsResponseFieldsIfThereIsNoCorsTable) {
               IsEmpty());
 }
 
-TEST(Edits, RouteWithoutHeaderChangesHasNoEdits) {
+TEST(Edits, RouteWithoutHeaderSettingsChangesNoHeaderFields) {
   EXPECT_EQ(parse(forwarding("")).routes[1].edits, nullptr);
   EXPECT_EQ(parse(forwarding("headers = {}\n")).routes[1].edits, nullptr);
 }

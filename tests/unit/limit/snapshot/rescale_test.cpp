@@ -131,7 +131,7 @@ TEST(Rescale, ConvertedRefundsAreRoundedDownAndOwedUnitsRoundedUp) {
 }
 
 // Uses random parameters, and random states that traffic can produce.
-TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
+TEST(RescaleLaws, UsedPercentageNeverDecreasesAndAnUnusedLimitStaysUnused) {
   const auto seed = new_seed();
   Dice dice(seed);
   int changed = 0, aligned = 0;

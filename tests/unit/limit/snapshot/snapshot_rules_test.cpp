@@ -88,7 +88,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   FormerRule former_;  // the table points to the limiters of this rule, so it must outlive the table
 };
 
-TEST_F(SnapshotOfChangedRule, ConvertedKeysKeepTheShareThatIsUsed) {
+TEST_F(SnapshotOfChangedRule, ConvertedKeyKeepsTheUsedPercentageOfItsLimit) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   EXPECT_EQ(go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &twice_}})).keys, 1);
@@ -240,7 +240,7 @@ TEST_F(SnapshotOfOneRule, OverflowCellOfATierIsRestoredToTheTierOfTheSameName) {
   EXPECT_EQ(left(small, 6), 0);
 }
 
-TEST_F(SnapshotOfOneRule, SlidingLogRestoredWithoutEnoughMemoryNeverAdmitsTooMuch) {
+TEST_F(SnapshotOfOneRule, SlidingLogThatIsRestoredWithTooLittleMemoryNeverAdmitsTooMuch) {
   const Limiter log = SlidingLog::make({10'000, 1h}).value();
   KeyTable table(1'000'000);
   for (std::uint64_t client = 0; client < 30; ++client)

@@ -55,7 +55,7 @@ TEST(TimeShift, ShiftedStateHasTheSameRemainingUnitsAndWaits) {
 
 // The old clock was fifty minutes fast. The window of a day must become the window of the same day by the
 // correct clock.
-TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
+TEST(TimeShift, FixedWindowEndsAtTheEndOfTheWindowByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   const auto cell = step(day, {}, noon + 50min, 3).next;
@@ -68,7 +68,7 @@ TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
 }
 
 // The snapshot promised the client 90 more minutes, although the day of the correct clock has already ended.
-TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
+TEST(TimeShift, FixedWindowKeepsItsPromisedLengthIfItHasEndedByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow

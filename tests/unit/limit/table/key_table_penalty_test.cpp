@@ -62,7 +62,7 @@ TEST_F(KeyTablePenalty, RefusalByAnOverflowCellCountsNoViolation) {
   EXPECT_TRUE(table_.penalties(kStart).empty());
 }
 
-TEST_F(KeyTablePenalty, RefusalByAPenaltyChargesNoRule) {
+TEST_F(KeyTablePenalty, RequestRefusedForAPenaltyIsNotChargedByAnotherRule) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, three_, 1)}, kStart + 90min));
   EXPECT_TRUE(outcomes_[1].allowed);
@@ -79,7 +79,7 @@ TEST_F(KeyTablePenalty, RefusalByAnotherRuleCountsNoViolation) {
   }
 }
 
-TEST_F(KeyTablePenalty, RequestRefusedByTwoRulesCountsAViolation) {
+TEST_F(KeyTablePenalty, ViolationCountsEvenIfAnotherRuleAlsoRefusesTheRequest) {
   (void)charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
   EXPECT_EQ(outcomes_[0].violations, 1);
@@ -97,7 +97,7 @@ TEST_F(KeyTablePenalty, ShadowRuleCountsViolationsButRefusesNothing) {
       << "the shadow rule charged nothing in between";
 }
 
-TEST_F(KeyTablePenalty, PeekCountsNoViolation) {
+TEST_F(KeyTablePenalty, PeekingAtAKeyCountsNoViolation) {
   (void)ask(kStart);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(table_.peek(punished(1, one_), kStart).violations, 0);
   for (int i = 0; i < 2; ++i) (void)ask(kStart);

@@ -69,7 +69,7 @@ TEST_F(KeyTableVersions, RequestFromBeforeAReloadIsChargedUnderTheNewLimit) {
   EXPECT_EQ(ask(charge(1, kTwenty, 1)).remaining, 17);
 }
 
-TEST_F(KeyTableVersions, MigrationConvertsIdleKeysAndEvictsKeysOfRemovedRules) {
+TEST_F(KeyTableVersions, ReloadConvertsIdleKeysAndRemovesKeysOfRemovedRules) {
   table_.define_rule(0, reading("r", kTen), kNow);
   table_.define_rule(2, reading("gone", kTen), kNow);
   for (std::uint64_t key = 1; key <= 100; ++key) {
@@ -231,7 +231,7 @@ TEST_F(KeyTableGenerations, ChargeCanStillBeRefundedAfterAChangeOfTheLimitOnly) 
   EXPECT_EQ(room(charge(1, kTen, 0)), 9);
 }
 
-TEST_F(KeyTableGenerations, MigrationEvictsKeysWhoseAlgorithmChanged) {
+TEST_F(KeyTableGenerations, ReloadRemovesKeysWhoseAlgorithmChanged) {
   auto rule = reading("r", kTen);
   rule.variants.push_back({.name = 2, .numbers = 0, .limiter_id = 2, .limiter = &two_});
   table_.define_rule(0, rule, kNow);

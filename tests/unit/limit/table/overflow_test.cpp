@@ -153,7 +153,7 @@ class FullTable {
 
 // If one limiter overwrote the other's count, or if a charge were refunded twice, the test would fail within
 // a few requests.
-TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
+TEST(Overflow, BothLimitsOfARuleWithAnElasticLimitCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000 && !testing::Test::HasFatalFailure(); ++round) {

@@ -70,7 +70,7 @@ TEST_F(Shares, SingleRuleCanUseTheWholeTable) {
   EXPECT_GE(own_cells(2 * kKeys, 0, three_), kKeys);
 }
 
-TEST_F(Shares, FloodedRuleStoresAtLeastFourFifthsOfMaxKeys) {
+TEST_F(Shares, RuleWithAFloodOfKeysStoresAtLeastFourFifthsOfMaxKeys) {
   for (RuleIndex rule = 0; rule < 4; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_GE(keys_of(0), kKeys * 4 / 5);

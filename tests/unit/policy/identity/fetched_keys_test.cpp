@@ -52,7 +52,7 @@ std::optional<TokenFault> fault_with(const TokenVerifier& verifier, const std::s
   return verifier.verify(token, kNow, claims, keys_current);
 }
 
-TEST(FetchedKeys, TokenFaultIsUnavailableBeforeTheFirstFetch) {
+TEST(FetchedKeys, TokenCannotBeVerifiedBeforeTheFirstFetchOfKeys) {
   const auto signer = make_signer("ES256");
   const auto verifier = fetching("login");
   const auto token = signer.token(kClaims, kid_of("a"));
@@ -66,7 +66,7 @@ TEST(FetchedKeys, TokenFaultIsUnavailableBeforeTheFirstFetch) {
   EXPECT_FALSE(verifier.lacking(token));
 }
 
-TEST(FetchedKeys, TokenFaultIsUnavailableForAnUnknownKidUntilTheNextFetch) {
+TEST(FetchedKeys, TokenWithAnUnknownKidCannotBeVerifiedUntilTheNextFetch) {
   const auto before = make_signer("ES256"), after = make_signer("EdDSA");
   const auto verifier = fetching("login");
   auto& keys = keys_of(verifier);

@@ -66,7 +66,7 @@ class StableKeyNames : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
+TEST_F(StableKeyNames, KeysOfEveryAttributeHaveTheSameNamesAsInEarlierVersions) {
   const Names expected = {
       {"ip", "14ab3c0c94ecd15a6f0385e983ed4dc5"},
       {"api_key", "50b4d175e80b971dc02c2bfb3b7274ca"},
@@ -91,7 +91,7 @@ TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, PathSegmentsGeographicPlacesAndBodyValuesHaveUnchangedNames) {
+TEST_F(StableKeyNames, KeysOfPathSegmentsPlacesAndBodyValuesHaveTheSameNamesAsInEarlierVersions) {
   request_.path = "/orgs/acme";
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";
@@ -116,7 +116,7 @@ TEST_F(StableKeyNames, PathSegmentsGeographicPlacesAndBodyValuesHaveUnchangedNam
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, ValuesOfQuestionsHaveUnchangedNames) {
+TEST_F(StableKeyNames, ValuesOfQuestionsHaveTheSameNamesAsInEarlierVersions) {
   const std::vector<Descriptor> descriptors = {{.entries = {{"user", "ann"}}}};
   request_.descriptors = descriptors;
   request_.descriptor = descriptors.data();
@@ -130,7 +130,7 @@ TEST_F(StableKeyNames, ValuesOfQuestionsHaveUnchangedNames) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, KeysWithSeveralPartsOrNoPartOrAMissingPartHaveUnchangedNames) {
+TEST_F(StableKeyNames, KeysWithSeveralNoOrMissingPartsHaveTheSameNamesAsInEarlierVersions) {
   EXPECT_EQ(name(rule_of("r", {"api_key", "path"})), "87732d1f59b6a4a2b4752fb7c53d8c59") << kWhatToDo;
   EXPECT_EQ(name(rule_of("r", {})), "3657286b54c2220e022684334aeb7b06") << kWhatToDo;
   request_.client.user = {};
@@ -141,7 +141,7 @@ TEST_F(StableKeyNames, KeysWithSeveralPartsOrNoPartOrAMissingPartHaveUnchangedNa
   EXPECT_EQ(name(rule_of("r", {"ip"})), "3db3d62fd9cf4254871e05b09eb8714e") << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, OverridesTiersAndElasticLimitsHaveUnchangedNames) {
+TEST_F(StableKeyNames, KeysOfOverridesTiersAndElasticLimitsHaveTheSameNamesAsInEarlierVersions) {
   auto rule = rule_of("r", {"ip"});
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}, {.tier = {}, .limiter = bucket(2, 2)}};
   rule.tiers = {{.tier = "free", .limiter = bucket(3, 3)}, {.tier = "pro", .limiter = bucket(4, 4)}};
@@ -163,7 +163,7 @@ TEST_F(StableKeyNames, OverridesTiersAndElasticLimitsHaveUnchangedNames) {
 
 // Checks the first four digits of each name in a Redis Cluster. The remaining digits equal those of names
 // without a cluster.
-TEST_F(StableKeyNames, NamesInAClusterBeginWithAnUnchangedSlotHash) {
+TEST_F(StableKeyNames, NamesInAClusterBeginWithTheSameSlotHashAsInEarlierVersions) {
   const Names expected = {
       {"ip", "aca8"},
       {"user", "4f06"},
@@ -177,7 +177,7 @@ TEST_F(StableKeyNames, NamesInAClusterBeginWithAnUnchangedSlotHash) {
             name(rule_of("r", {"user"}), 0, false, true).substr(0, 4));
 }
 
-TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
+TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveTheSameNamesAsInEarlierVersions) {
   const auto key = name_key(rule_of("r", {"ip"}), 0, request_, kGoldenKeys.shared);
   EXPECT_EQ(hex(message_key(*key)), "14ab3c0c94ecd15a0266f69ae28a28b6") << kWhatToDo;
   EXPECT_EQ(hex(*name_api_key(request_.client, kGoldenKeys)), "8f1247d184b2ff568d8aefeb187f95a7")
@@ -186,7 +186,7 @@ TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
 
 // For each variant of a rule (a tier, an override or the rule itself), a snapshot stores two numbers: its
 // name and a digest of its limits.
-TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveUnchangedNames) {
+TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveTheSameNamesAsInEarlierVersions) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}};

@@ -38,7 +38,7 @@ TEST_F(LoadMeterTest, LoadThatIsNotYetKnownCountsAsFullLoad) {
   EXPECT_DOUBLE_EQ(meter.load(), 0.2);
 }
 
-TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
+TEST_F(LoadMeterTest, MeasuredCpuLoadHalvesWithEachHalfLifeWithoutLoad) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
   EXPECT_EQ(cpu(), 1);

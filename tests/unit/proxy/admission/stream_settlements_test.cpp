@@ -294,7 +294,7 @@ TEST(StreamSettlements, OnlyTheEndOfAnEventThatArrivesInPiecesIsHeldBack) {
   EXPECT_TRUE(one.settlements.meter()->cuts());
 }
 
-TEST(StreamSettlements, StreamThatMayNotBeCutIsForwardedAndOwesItsEstimate) {
+TEST(StreamSettlements, StreamThatMayNotBeCutIsForwardedCompletelyAndOwesItsEstimate) {
   Streamed one({by_stream(false)});
   EXPECT_EQ(one.relay(many_events(9)), 9 * kEvent.size());
   one.settlements.complete({});

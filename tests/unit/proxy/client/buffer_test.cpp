@@ -99,7 +99,7 @@ TEST(Inbox, BlockIsTakenForAReadAndReleasedWhenAllBytesAreConsumed) {
   EXPECT_EQ(inbox.unread(), "y");
 }
 
-TEST(Inbox, ReturnsItsBlockOnDestruction) {
+TEST(Inbox, BlockIsReturnedWhenTheInboxIsDestroyed) {
   BlockPool pool(64);
   const char* where = nullptr;
   {

@@ -22,7 +22,7 @@ TEST(ConnectionsPerIp, LimitsTheNumberOfConnectionsOfEachAddress) {
   EXPECT_TRUE(connections_per_ip.enter(kOne));
 }
 
-TEST(ConnectionsPerIp, MovedSlotIsReleasedOnce) {
+TEST(ConnectionsPerIp, MovedConnectionSlotIsReleasedOnlyOnce) {
   ConnectionsPerIp connections_per_ip(1);
   {
     auto slot = connections_per_ip.enter(kOne);

@@ -5,7 +5,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(Classify, MapsRedisErrorRepliesToErrors) {
+TEST(Classify, EachErrorReplyOfRedisBecomesTheMatchingError) {
   EXPECT_EQ(classify("LOADING Redis is loading the dataset in memory"), StoreError::Loading);
   EXPECT_EQ(classify("BUSY Redis is busy running a script."), StoreError::Loading);
   EXPECT_EQ(classify("MISCONF Errors writing to the AOF file"), StoreError::Misconfigured);

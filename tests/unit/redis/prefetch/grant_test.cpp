@@ -131,7 +131,7 @@ TEST(Grant, PrefetchedUnitsOfOneWindowCanBeMerged) {
   EXPECT_EQ(grant.left(), 25U);
 }
 
-TEST(Grant, UnusedUnitsGiveOneRefund) {
+TEST(Grant, UnusedUnitsAreReturnedInOneRefund) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_grant(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);

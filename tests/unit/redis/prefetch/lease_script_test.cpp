@@ -147,7 +147,7 @@ TEST_F(LeaseScript, TimeSlotsWhoseChargeIsMissingOnAPromotedReplicaAreNotAccepte
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
-TEST_F(LeaseScript, StateInAnUnknownFormatIsTreatedAsLost) {
+TEST_F(LeaseScript, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
   scripts_.set_clock(kNow);
   scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);

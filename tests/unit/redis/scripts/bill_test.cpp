@@ -110,7 +110,7 @@ TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   EXPECT_EQ(read(std::int64_t{1} << 50), ReplyReading::Nonsense);
 }
 
-TEST(Answers, ReplyMustContainTheNumberOfItsCall) {
+TEST(Answers, ReplyWithoutTheNumberOfItsCallIsRejected) {
   EXPECT_TRUE(is_answer_to(9, {Reply::Kind::Numbers, "", {1, 9}}));
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {9, 8}}));
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {}}));
@@ -118,7 +118,7 @@ TEST(Answers, ReplyMustContainTheNumberOfItsCall) {
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Error, "ERR", {}}));
 }
 
-TEST(KeyName, IsTheDigestAsUrlSafeBase64) {
+TEST(KeyName, NameOfAKeyInRedisIsItsDigestInUrlSafeBase64) {
   EXPECT_EQ(key_name("weir", {0, 0}), "weir:AAAAAAAAAAAAAAAAAAAAAA");
   // The digest's bytes are ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00. The name is the output of `basenc
   // --base64url`.

@@ -83,7 +83,7 @@ TEST_F(CalendarScript, KeyExpiresAtTheEndOfTheChosenWindow) {
   }
 }
 
-TEST_F(CalendarScript, RedisTimeOutsideTheSentWindowsChargesNothing) {
+TEST_F(CalendarScript, NothingIsChargedIfTheTimeOfRedisIsOutsideTheSentWindows) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {
     ASSERT_EQ(ask(kNoon, error), ReplyReading::OtherTime);

@@ -55,7 +55,7 @@ class ScriptState : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
+TEST_F(ScriptState, KeyWithAStateOfAnotherAlgorithmCountsAsUnused) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       // Skips pairs of limiters that store their state in the same form.
@@ -89,7 +89,7 @@ bool is_length_of(char kind, std::size_t length) {
   }
 }
 
-TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
+TEST_F(ScriptState, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});

@@ -237,22 +237,22 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   }
 };
 
-TEST_P(ChangedRate, StateChargedAtTheOldRateIsRoundedUp) {
+TEST_P(ChangedRate, SpentUnitsAreRoundedUpByAChargeAtTheOldRate) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
 }
 
-TEST_P(ChangedRate, StateIsRoundedUpToAWholeMicrosecond) {
+TEST_P(ChangedRate, SpentUnitsAreRoundedUpToAMicrosecondOfTheNewRate) {
   // At a rate of three a second, the capacity in time is not a whole number of microseconds.
   const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 
-TEST_P(ChangedRate, StateAfterARefundIsRoundedUp) {
+TEST_P(ChangedRate, SpentUnitsAreRoundedUpByARefund) {
   EXPECT_EQ(scripts_.refund({line_, begin_}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(2));
 }
 
-TEST_P(ChangedRate, StateWithUsageAboveTheLimitIsRoundedUp) {
+TEST_P(ChangedRate, SpentUnitsAboveTheLimitAreRoundedUp) {
   EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }

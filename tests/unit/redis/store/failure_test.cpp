@@ -30,7 +30,7 @@ class RedisFailure : public ::testing::Test {
   }
 };
 
-TEST_F(RedisFailure, UnreachableRedisFailsCallsAtOnce) {
+TEST_F(RedisFailure, CallsFailAtOnceWhileRedisIsUnreachable) {
   RedisSettings settings;
   settings.address = {"127.0.0.1", free_port(), ""};
   Worker worker(settings);
@@ -46,7 +46,7 @@ TEST_F(RedisFailure, UnreachableRedisFailsCallsAtOnce) {
   EXPECT_EQ(worker.log.size(), 1U);
 }
 
-TEST_F(RedisFailure, ReconnectsToAKilledRedis) {
+TEST_F(RedisFailure, StoreReconnectsToARedisThatWasKilledAndStartedAgain) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -170,7 +170,7 @@ TEST_F(RedisFailure, ReportsAWrongOrMissingPassword) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
+TEST_F(RedisFailure, RedisUserWithTheDocumentedRightsSuffices) {
   Server server;
   server.ask({"ACL",     "SETUSER",       "weir",     "on",       ">secret",
               "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
@@ -284,7 +284,7 @@ TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(RedisFailure, RedisWithoutFreeMemoryChargesNothing) {
+TEST_F(RedisFailure, NothingIsChargedIfRedisHasNoFreeMemory) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -313,7 +313,7 @@ TEST_F(RedisFailure, KeyWithAnInvalidStateCountsAsUnused) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(RedisFailure, WaitsForALoadingRedis) {
+TEST_F(RedisFailure, StoreWaitsWhileRedisLoadsItsData) {
   Server server({"--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"});
   const std::string pad(2000, 'x');
   for (int i = 0; i < 300; ++i) server.ask({"SET", "pad" + std::to_string(i), pad + std::to_string(i)});
