@@ -236,7 +236,7 @@ class BodiesAtHand(Bandwidth):
 
 
 class Leaving(Bandwidth):
-    def test_wait_of_a_body_ends_if_the_client_closes_and_half_close_is_end(self):
+    def test_wait_of_a_body_ends_if_the_client_closes_and_half_close_is_set_to_end(self):
         weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
         client = self.start(weir.connect())
         client.send(request_bytes("GET", "/100000", {"X-Key": "a"}))

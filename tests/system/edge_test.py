@@ -305,7 +305,7 @@ class Paths(EdgeTestCase):
                                "the requests are logged")
             self.assertEqual([line["error"] for line in lines if line["status"] == 400], ["ambiguous_path"] * number)
 
-    def test_encoded_slashes_are_forwarded_if_ambiguous_paths_is_pass(self):
+    def test_encoded_slashes_are_forwarded_if_ambiguous_paths_is_set_to_pass(self):
         weir = self.edge(forwarding('add_prefix = "/v2"\nambiguous_paths = "pass"\n'))
         self.assertEqual(curl(weir, "/..%2fx").status, 200)
         self.assertEqual(self.upstream.exchanges[-1].target, "/v2/..%2Fx")

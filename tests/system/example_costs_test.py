@@ -186,7 +186,7 @@ class OpenAi(ModelExample, Example):
         left = self.ask(weir, "/v1/chat/completions", messages=[{"content": "1 1"}], max_tokens=1)
         self.assertEqual(left, 200_000 - 700 - 1)
 
-    def test_other_paths_are_free_and_bodies_that_are_not_json_are_rejected(self):
+    def test_requests_to_other_paths_cost_nothing_and_bodies_that_are_not_json_are_rejected(self):
         self.reply = self.upstream.reply = lambda exchange: (exchange.read_body(), exchange.send(answer()))
         weir = self.weir()
         self.assertNotIn("x-ratelimit-remaining", self.send(weir, 1, path="/v1/models", Authorization="Bearer ann-1")[0])

@@ -50,7 +50,7 @@ class GrpcEcho(TestCase):
         self.assertEqual(next(first), b"late")
         waiting.put(None)
 
-    def test_metadata_choose_the_status_that_ends_the_call(self):
+    def test_metadata_of_a_call_choose_the_status_that_ends_it(self):
         call = self.channel().stream_stream(METHOD)(iter([b"a", b"b"]), timeout=PATIENCE, metadata=[("x-grpc-status", "16")])
         self.assertEqual([next(call), next(call)], [b"a", b"b"])
         self.assertEqual(status_of(lambda: next(call)), grpc.StatusCode.UNAUTHENTICATED)

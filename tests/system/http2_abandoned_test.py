@@ -102,7 +102,7 @@ class WithoutAnswer(SettledTestCase):
             self.await_metric(weir, 0, "weir_http2_streams")
         self.assertEqual([client.request("POST", path, body=b"x")["x-ratelimit-remaining"] for path in ("/words", "/plain")], ["4", "3"])
 
-    def test_permit_is_held_until_the_server_answers_if_hold_is_answer(self):
+    def test_permit_of_a_client_that_left_is_held_until_the_answer_if_hold_is_set_to_answer(self):
         self.hold(answer())
         permits = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\nhold = "{}"\n'
         weir = self.plain_weir(permits.format("answer"))

@@ -155,7 +155,7 @@ class RedisTls(TestCase):
         weir_ca.write_text(good)
         weir.wait_for("info TLS to redis: reloaded the files")
 
-    def test_verify_false_accepts_any_certificate(self):
+    def test_any_certificate_of_redis_is_accepted_if_verify_is_set_to_false(self):
         redis = self.start(TlsRedis(self.folder, "expired"))
         weir = self.weir(redis.url, ca="stranger", more=", verify = false")
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")

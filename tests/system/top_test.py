@@ -157,7 +157,7 @@ class TopLive(TestCase):
             ended.set()
             thread.join()
 
-    def test_failed_first_request_does_not_change_the_terminal(self):
+    def test_terminal_is_not_changed_if_the_first_request_of_weir_top_fails(self):
         screen = self.start(Screen("--admin", f"127.0.0.1:{closed_port()}"))
         self.assertEqual(os.waitstatus_to_exitcode(screen.end()), 1)
         self.assertIn("cannot connect", screen.shown)

@@ -64,7 +64,7 @@ TEST(WriteAnswer, WritesNoBodyWith204And304) {
   }
 }
 
-TEST(WriteAnswer, WritesAHeadThatTheParserAccepts) {
+TEST(WriteAnswer, ParserAcceptsEveryHeadThatWeirWrites) {
   for (unsigned status = 200; status < 600; ++status) {
     const auto out = written({.status = status, .body = "body", .date = kDate});
     const auto size = find_head_end(out);

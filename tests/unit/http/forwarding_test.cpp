@@ -390,7 +390,7 @@ TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {
 
 // weir must be able to parse each head that it writes, with the same framing and only its own hop-by-hop
 // fields.
-TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
+TEST(WriteRequestHead, ParserAcceptsEveryForwardedHead) {
   for (const char* framing : {"", "\r\nContent-Length: 7", "\r\nTransfer-Encoding: chunked"}) {
     const auto original =
         std::string("POST http://a/x?y HTTP/1.1\r\nHost: b\r\nConnection: x\r\nX: y") + framing;

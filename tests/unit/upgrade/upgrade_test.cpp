@@ -313,7 +313,7 @@ TEST(ConnectionHandoff, ConnectionThatArrivesWithoutItsDescriptorIsReported) {
   EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
 }
 
-TEST(ConnectionHandoff, PermitChangesArrive) {
+TEST(ConnectionHandoff, PermitChangesArriveInTheOtherProcess) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;

@@ -245,7 +245,7 @@ TEST_F(NameKey, AddressInPlaceOfAMissingPartDeterminesTheClusterSlot) {
             slot_hash_of_client(rule_of("s", {"user"}), request_, kKey));
 }
 
-TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
+TEST_F(NameKey, KeysOfTiersAndOverridesHaveSeparateNamesThatNeverChange) {
   Rule rule = rule_of("r", {"ip"});
   rule.tiers.push_back({.tier = "free", .limiter = bucket(1, 1)});
   rule.tiers.push_back({.tier = "pro", .limiter = bucket(1, 1)});
