@@ -21,8 +21,8 @@ namespace weir::config::pattern {
 #define WEIR_STATUS "[1-5][0-9]{2}"
 #define WEIR_PLACE                                                                             \
   "(?:ip|api_key|user|org|tier|service|device|country|city|region|asn|route|host|method|path|" \
-  "upstream|cert:subject|path:[1-9][0-9]{0,2}|header:[!#$%&'*+.^_`~0-9A-Za-z-]+|"              \
-  "cookie:[^|=; \\t]+|(?:query|claim|form):[^|]+|json:/[^|\"\\\\]{0,127})"
+  "upstream|domain|cert:subject|path:[1-9][0-9]{0,2}|header:[!#$%&'*+.^_`~0-9A-Za-z-]+|"       \
+  "cookie:[^|=; \\t]+|(?:query|claim|form|descriptor):[^|]+|json:/[^|\"\\\\]{0,127})"
 
 inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
