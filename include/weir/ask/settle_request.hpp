@@ -1,5 +1,5 @@
-// What an asker says about a request that weir admitted: what it cost, how a server answered it, or that it
-// did not take place. Plain values.
+// A settlement: an asker says what an admitted request cost, how a server answered it, or that it did not
+// take place. Plain values.
 #pragma once
 
 #include "weir/limit/rate.hpp"

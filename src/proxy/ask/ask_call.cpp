@@ -50,6 +50,7 @@ AskCall::~AskCall() {
 
 void AskCall::cancel() noexcept {
   if (question_ != nullptr) question_->cancel();
+  if (departure_ != nullptr) departure_->cancel();
   if (settlement_ != nullptr) settlement_->cancel();
   if (departure_ != nullptr) departure_->cancel();
 }
@@ -97,7 +98,28 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   worker.counters.ask.seconds.record(took);
   worker.counters.ask.questions(api, result_of(answer)).add();
   client.watch.note_work(took);
+  if (api == observe::AskApi::ForwardAuth && answer.wait > base::Duration{0})
+    co_await await_departure(*exchange, answer);
   co_return answer;
+}
+
+// Waits for the departure of an admitted request, because the proxies of this API cannot wait by themselves.
+// If the asker disconnects or weir stops, refunds the charges and changes the answer.
+net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer& answer) {
+  net::Timer timer(worker.executor);
+  const ScopedCancelTarget cancel_target(departure_, timer);
+  net::ErrorCode ec;
+  timer.expires_after(answer.wait);
+  client.watch.begin_cancellable_wait();
+  co_await timer.async_wait(net::use_task(ec));
+  client.watch.end_cancellable_wait();
+  if (client.watch.left() || client.watch.has_gone()) {
+    question.withdraw(0, "client_left");
+    answer = {};
+  } else if (ec) {
+    question.withdraw(503, "stopped");
+    answer = error_answer(503, "this server is stopping; please retry");
+  }
 }
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
