@@ -12,6 +12,10 @@ namespace weir::proxy {
 
 namespace {
 
+constexpr std::string_view kOpenApi =
+#include "proxy/ask/openapi.json.inc"
+    ;
+
 // Returns the status of the answer to the call: 200 if weir has decided, whatever the decision.
 unsigned call_status(const ask::Answer& answer) noexcept {
   return answer.error.empty() ? 200 : answer.status;
@@ -64,6 +68,11 @@ net::Task<Ending> serve_settlement(AskCall& call) {
                                 "the settlement was not confirmed in time; it may take place nevertheless");
 }
 
+// GET /v1/openapi.json: describes this API for programs.
+net::Task<Ending> serve_openapi(AskCall& call) {
+  return call.answer({.status = 200, .body = kOpenApi, .no_store = false});
+}
+
 using Serve = net::Task<Ending> (*)(AskCall&);
 
 struct Endpoint {
@@ -76,6 +85,7 @@ constexpr Endpoint kEndpoints[] = {
     {"/v1/decide", "POST", serve_questions},
     {"/v1/settle", "POST", serve_settlement},
     {"/v1/forward-auth", "", serve_forward_auth},
+    {"/v1/openapi.json", "GET", serve_openapi},
 };
 
 }  // namespace
