@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Proxies ask weir about the requests of their clients. A real nginx does so with auth_request. Limits are exact, even if clients
+ask by this way, by /v1/decide and through weir at the same time."""
+
+import pathlib
+import time
+import unittest
+
+from ask_client import Asker, AskTestCase
+from harness import Client, Upstream, eventually, main, rule, together
+from import_test import Nginx
+
+ADA = "203.0.113.7"
+BY_IP = {"key": '["ip"]', "algorithm": '"fixed_window"'}
+
+NGINX = """
+server {
+  listen 127.0.0.1:PORT;
+  location / {
+    auth_request /weir;
+    auth_request_set $weir_retry_after $upstream_http_retry_after;
+    auth_request_set $weir_remaining $upstream_http_x_ratelimit_remaining;
+    add_header X-RateLimit-Remaining $weir_remaining always;
+    error_page 403 = @refused;
+    proxy_pass http://127.0.0.1:UPSTREAM;
+  }
+  location @refused {
+    internal;
+    add_header Retry-After $weir_retry_after always;
+    add_header X-RateLimit-Remaining $weir_remaining always;
+    return 429 "slow down\\n";
+  }
+  location = /weir {
+    internal;
+    proxy_pass http://127.0.0.1:WEIR/v1/forward-auth?refuse=403;
+    proxy_pass_request_body off;
+    proxy_set_header Content-Length "";
+    proxy_set_header X-Forwarded-Method $request_method;
+    proxy_set_header X-Forwarded-Proto $scheme;
+    proxy_set_header X-Forwarded-Host $host;
+    proxy_set_header X-Forwarded-Uri $request_uri;
+    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    proxy_set_header X-Weir-Token "open sesame 1234";
+  }
+}
+"""
+
+
+class ForwardAuth(AskTestCase):
+    def test_the_answer_is_the_decision(self):
+        weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP))
+        asker = self.asker(weir)
+        answers = [asker.forward_auth() for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [200, 200, 429])
+        self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["1", "0", "0"])
+        self.assertIn("retry-after", answers[2])
+        self.assertEqual(answers[2].json()["error"], "rate_limit_exceeded")
+        self.assertEqual(asker.forward_auth(query="?refuse=403").status, 403)
+        self.assertEqual(asker.forward_auth(ip="203.0.113.8").status, 200)
+        self.assertEqual(weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 3)
+
+    def test_rules_see_the_clients_request(self):
+        weir = self.ask_weir(rule("posts", "1/1000day", key='["header:X-Tenant"]', match='{ methods = ["POST"], path = "/a", hosts = ["api.example.com"] }'))
+        asker = self.asker(weir)
+
+        def ask(method, tenant):
+            return asker.forward_auth(uri="/a?x=1", X_Forwarded_Method=method, X_Tenant=tenant).status
+        self.assertEqual([ask("POST", "a"), ask("POST", "a"), ask("GET", "a"), ask("POST", "b")], [200, 429, 200, 200])
+
+    def test_the_client_is_the_last_address(self):
+        weir = self.ask_weir(rule("minute", "1/1000day", **BY_IP), client='trusted_proxies = ["10.0.0.0/8"]')
+        asker = self.asker(weir)
+        chains = ("198.51.100.1, 203.0.113.7", "198.51.100.2, 203.0.113.7", "198.51.100.1, 10.0.0.1", "198.51.100.2, 10.0.0.1", "198.51.100.1, 10.0.0.2")
+        self.assertEqual([asker.forward_auth(ip=chain).status for chain in chains], [200, 429, 200, 200, 429])
+
+    def test_a_proxy_that_does_not_describe_the_request_gets_400(self):
+        asker = self.asker(self.ask_weir())
+        for headers in ({}, {"X-Forwarded-For": ADA}, {"X-Forwarded-Uri": "/"}, {"X-Forwarded-Uri": "/", "X-Forwarded-For": "unknown"}):
+            self.assert_own_error(asker.request("GET", "/v1/forward-auth", headers), 400)
+        self.assert_own_error(asker.forward_auth(query="?refuse=1"), 400)
+
+    def test_authorization_is_the_clients_if_the_token_has_its_own_field(self):
+        weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'), decide='token = "open sesame 1234"',
+                             client='api_key = "bearer"\nunknown_keys = "accept"')
+        own = self.asker(weir, headers={"X-Weir-Token": "open sesame 1234"})
+        self.assertEqual([own.forward_auth(Authorization=f"Bearer {key}").status for key in ("a", "a", "b")], [200, 429, 200])
+        self.assertEqual(own.forward_auth().status, 401)
+        shared = self.asker(weir, headers={"Authorization": "Bearer open sesame 1234"})
+        self.assertEqual(shared.forward_auth().status, 401, "the token is not the client's key")
+        self.assertEqual(self.asker(weir).forward_auth().status, 401)
+        self.assertEqual(weir.metric("weir_decide_denied_total"), 1)
+
+    def test_the_answer_waits_for_the_departure(self):
+        weir = self.ask_weir(rule("queue", "2/s", key="[]", algorithm='"leaky_bucket"', queue=5))
+        began = time.monotonic()
+        statuses = together(4, lambda _: Asker(weir.ask_port).forward_auth().status)
+        self.assertEqual(statuses, [200] * 4)
+        self.assertGreaterEqual(time.monotonic() - began, 1.45, "the last of four departs after 1.5 s")
+
+    def test_an_asker_that_leaves_returns_its_charge(self):
+        weir = self.ask_weir(rule("queue", "1/1000s", key="[]", algorithm='"leaky_bucket"', queue=1), rule("minute", "100/1000day", **BY_IP))
+        first = self.asker(weir)
+        self.assertEqual(first.forward_auth().status, 200)
+        waiting = Asker(weir.ask_port)
+        waiting.send(b"GET /v1/forward-auth HTTP/1.1\r\nHost: a\r\nX-Forwarded-Uri: /\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n")
+        eventually(lambda: weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed") == 2, "the second question waits")
+        waiting.leave()
+        eventually(lambda: self.asker(weir).decide(ip=ADA)["allowed"], "the place in the queue is free again")
+
+
+@unittest.skipUnless(pathlib.Path("/usr/sbin/nginx").exists(), "needs nginx")
+class BehindNginx(AskTestCase):
+    def setUp(self):
+        self.upstream = self.start(Upstream())
+
+    def nginx(self, weir):
+        return self.start(Nginx(NGINX.replace("UPSTREAM", str(self.upstream.port)).replace("WEIR", str(weir.ask_port))))
+
+    def test_nginx_refuses_what_weir_refuses(self):
+        weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP), decide='token = "open sesame 1234"', upstream=self.upstream)
+        nginx = self.nginx(weir)
+        with Client(nginx.port) as client:
+            answers = [client.request("POST", "/a", body=b"x" * 1000) for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [200, 200, 429])
+        self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["1", "0", "0"])
+        self.assertGreater(int(answers[2]["retry-after"]), 0)
+
+    def test_limits_are_exact_by_all_ways_at_once(self):
+        weir = self.ask_weir(rule("minute", "60/1000day", **BY_IP), decide='token = "open sesame 1234"', upstream=self.upstream)
+        nginx = self.nginx(weir)
+
+        def work(number):
+            if number % 3 == 0:
+                return self.statuses(nginx.port, 15).count(200)
+            if number % 3 == 1:
+                return self.statuses(weir.port, 15).count(200)
+            with Asker(weir.ask_port, headers={"X-Weir-Token": "open sesame 1234"}) as asker:
+                return sum(asker.decide(ip="127.0.0.1")["allowed"] for _ in range(15))
+        self.assertEqual(sum(together(9, work)), 60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""A permit lets an asker correct or refund the charges of a question later. It ends once, and its bound and its time are kept."""
+
+import json
+
+from ask_client import Asker, AskTestCase
+from harness import Redis, eventually, main, rule, together
+
+ADA = "203.0.113.7"
+BY_IP = {"key": '["ip"]', "algorithm": '"fixed_window"'}
+
+
+class Permits(AskTestCase):
+    def remaining(self, asker):
+        """Charges one unit, and returns what remains."""
+        return asker.decide(ip=ADA)["remaining"]
+
+    def test_the_actual_cost_replaces_the_stated_cost(self):
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
+        asker = self.asker(weir)
+        for actual, remaining in ((10, 89), (0, 88), (30, 57)):
+            permit = asker.decide(ip=ADA, cost=20, permit=True)["permit"]
+            response = asker.settle(permit, cost=actual)
+            self.assertEqual((response.status, response.json()), (200, {"settled": True}))
+            self.assertEqual(self.remaining(asker), remaining)
+        self.assertEqual(weir.metric("weir_decide_permits_ended_total", end="settled"), 3)
+        self.assertEqual(weir.metric("weir_decide_permits"), 0)
+
+    def test_a_refund_returns_the_charge(self):
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
+        asker = self.asker(weir)
+        permit = asker.decide(ip=ADA, cost=50, permit=True)["permit"]
+        self.assertEqual(asker.settle(permit, refund=True).status, 200)
+        self.assertEqual(self.remaining(asker), 99)
+        self.assertEqual(weir.metric("weir_decide_permits_ended_total", end="refunded"), 1)
+
+    def test_a_permit_settles_once_even_if_many_try_at_once(self):
+        weir = self.ask_weir(rule("tokens", "1000/1000day", **BY_IP))
+        asker = self.asker(weir)
+        permit = asker.decide(ip=ADA, cost=50, permit=True)["permit"]
+
+        def settle(_):
+            with Asker(weir.ask_port) as other:
+                return other.settle(permit, refund=True).status
+        self.assertEqual(sorted(together(12, settle)), [200] + [404] * 11)
+        self.assertEqual(self.remaining(asker), 999)
+
+    def test_every_worker_settles_permits_of_every_worker(self):
+        weir = self.ask_weir(rule("tokens", "100000/1000day", **BY_IP))
+        askers = [self.asker(weir) for _ in range(8)]  # the kernel spreads them over both workers
+        owners = {permit.partition("-")[0] for permit in (asker.decide(ip=ADA, cost=10, permit=True)["permit"] for asker in askers)}
+        for number in range(64):
+            permit = askers[number % 8].decide(ip=ADA, cost=100, permit=True)["permit"]
+            owners.add(permit.partition("-")[0])
+            settler = askers[(number * 5 + 3) % 8]
+            before = self.remaining(settler)
+            self.assertEqual(settler.settle(permit, cost=1).status, 200)
+            self.assertEqual(self.remaining(settler), before + 99 - 1, "the next question sees the settlement")
+        print(f"permits of {len(owners)} workers")
+
+    def test_concurrency_is_held_until_the_permit_ends(self):
+        weir = self.ask_weir(rule("at-once", key='["ip"]', algorithm='"concurrency"', limit="2"))
+        asker = self.asker(weir)
+        permits = [asker.decide(ip=ADA)["permit"] for _ in range(2)]
+        refused = asker.decide(ip=ADA)
+        self.assertEqual((refused["allowed"], refused["status"], "permit" in refused), (False, 429, False))
+        self.assertEqual(asker.settle(permits[0], status=200).status, 200)
+        self.assertTrue(asker.decide(ip=ADA)["allowed"])
+        self.assertFalse(asker.decide(ip=ADA)["allowed"])
+
+    def test_a_permit_expires(self):
+        weir = self.ask_weir(rule("at-once", key='["ip"]', algorithm='"concurrency"', limit="1"), rule("tokens", "100/1000day", **BY_IP),
+                             decide='permit_ttl = "300ms"')
+        asker = self.asker(weir)
+        permit = asker.decide(ip=ADA, cost=7)["permit"]
+        self.assertFalse(asker.decide(ip=ADA)["allowed"])
+        eventually(lambda: weir.metric("weir_decide_permits_ended_total", end="expired") == 1, "the permit has expired")
+        self.assertEqual(asker.settle(permit, refund=True).status, 404)
+        answer = asker.decide(ip=ADA)
+        self.assertEqual((answer["allowed"], answer["headers"]["X-RateLimit-Limit"]), (True, "1"))
+        self.assertEqual(asker.settle(answer["permit"], refund=True).status, 200)
+
+    def test_the_number_of_permits_is_bounded(self):
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP), decide="max_permits = 2")
+        asker = self.asker(weir)
+        permits = []
+        while True:  # each worker has its share of the bound
+            response = asker.post("/v1/decide", {"ip": ADA, "permit": True})
+            if response.status != 200:
+                break
+            permits.append(response.json()["permit"])
+        self.assertEqual((response.status, response.json()["status"]), (503, 503))
+        self.assertIn("max_permits", response.json()["error"])
+        self.assertEqual(len(permits), 1)
+        self.assertEqual(weir.metric("weir_decide_permits_full_total"), 1)
+        self.assertEqual(self.remaining(asker), 100 - len(permits) - 1, "the question without a permit is charged nothing")
+        self.assertEqual(asker.settle(permits[0], refund=True).status, 200)
+        self.assertIn("permit", asker.decide(ip=ADA, permit=True))
+
+    def test_rules_settle_by_the_answer_of_the_askers_server(self):
+        login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')
+        tokens = rule("tokens", "1000/1000day", key='["ip"]', cost="100", settle='{ json = "usage.total" }', match='{ path = "/chat" }', algorithm='"fixed_window"')
+        weir = self.ask_weir(login, tokens)
+        asker = self.asker(weir)
+        for status, remaining in ((200, 5), (401, 4)):
+            answer = asker.decide(ip=ADA, path="/login")
+            self.assertEqual(asker.settle(answer["permit"], status=status).status, 200)
+            probe = asker.decide(ip=ADA, path="/login")
+            self.assertEqual(probe["remaining"], remaining - 1)
+            self.assertEqual(asker.settle(probe["permit"], refund=True).status, 200)
+        permit = asker.decide(ip=ADA, path="/chat")["permit"]
+        body = json.dumps({"usage": {"total": 42}})
+        self.assertEqual(asker.settle(permit, status=200, headers={"Content-Type": "application/json"}, body=body).status, 200)
+        self.assertEqual(asker.decide(ip=ADA, path="/chat")["remaining"], 1000 - 42 - 100)
+
+    def test_settlements_reach_redis(self):
+        redis = self.start(Redis())
+        weir = self.ask_weir(rule("tokens", "100/1000day", store='"redis"', **BY_IP), state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}" }}')
+        asker = self.asker(weir)
+        permit = asker.decide(ip=ADA, cost=50, permit=True)["permit"]
+        self.assertEqual(asker.settle(permit, cost=10).status, 200)
+        eventually(lambda: asker.decide(ip=ADA)["remaining"] >= 80, "Redis has the settlement")
+
+    def test_wrong_settlements(self):
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
+        asker = self.asker(weir)
+        permit = asker.decide(ip=ADA, permit=True)["permit"]
+        for members, message in (({}, 'write one of "cost"'), ({"cost": -1}, '"cost" is not'), ({"status": 200, "headers": {"a\n": "b"}}, '"headers"'),
+                                 ({"refnd": True}, 'write "refund"')):
+            response = asker.settle(permit, **members)
+            self.assert_own_error(response, 400)
+            self.assertIn(message, response.json()["message"])
+        for unknown in ("", "x", "0-", "9-0123", permit + "0", "0-" + "0" * 32):
+            self.assertIn(asker.settle(unknown, refund=True).status, (400, 404), unknown)
+        self.assertEqual(asker.settle(permit, refund=True).status, 200)
+
+    def test_a_stop_ends_permits(self):
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
+        asker = self.asker(weir)
+        for _ in range(50):
+            asker.decide(ip=ADA, permit=True)
+        asker.sock.close()
+        # the test's weir ends with status 0, and without waiting for the permits
+
+
+class Deadlines(AskTestCase):
+    def test_a_question_that_takes_too_long_is_not_charged(self):
+        redis = self.start(Redis())
+        weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP),
+                             rule("redis", "100/1000day", key='["ip"]', algorithm='"fixed_window"', store='"redis"', match='{ path = "/slow" }'),
+                             state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "5s" }}')
+        asker = self.asker(weir)
+        self.assertTrue(asker.decide(ip=ADA, path="/slow")["allowed"])
+        redis.command("CLIENT", "PAUSE", "600")
+        response = asker.post("/v1/decide", {"ip": ADA, "path": "/slow", "timeout_seconds": 0.05})
+        self.assertEqual((response.status, response.json()["status"], response.json()["allowed"]), (504, 504, False))
+        self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
+
+    def test_a_question_in_time_is_decided(self):
+        weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP))
+        self.assertTrue(self.asker(weir).decide(ip=ADA, timeout_seconds=10)["allowed"])
+
+
+if __name__ == "__main__":
+    main()
