@@ -102,6 +102,7 @@ std::string metrics_text(const Sources& sources) {
   tell_rules(page);
   tell_upstreams(page);
   tell_state(page);
+  tell_ask(page);
   tell_alerts(page);
   tell_process(page);
   return page.text();

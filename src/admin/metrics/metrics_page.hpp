@@ -116,6 +116,7 @@ void tell_traffic(MetricsPage& page);    // requests, durations and connections
 void tell_rules(MetricsPage& page);      // decisions, settlements, messages and load
 void tell_state(MetricsPage& page);      // the key table, Redis, and units taken in advance
 void tell_upstreams(MetricsPage& page);  // upstreams and their servers
+void tell_ask(MetricsPage& page);        // questions and permits
 void tell_alerts(MetricsPage& page);
 void tell_process(MetricsPage& page);  // certificates and the process itself
 
