@@ -52,7 +52,6 @@ void AskCall::cancel() noexcept {
   if (question_ != nullptr) question_->cancel();
   if (departure_ != nullptr) departure_->cancel();
   if (settlement_ != nullptr) settlement_->cancel();
-  if (departure_ != nullptr) departure_->cancel();
 }
 
 LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
@@ -106,17 +105,11 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
 // Waits for the departure of an admitted request, because the proxies of this API cannot wait by themselves.
 // If the asker disconnects or weir stops, refunds the charges and changes the answer.
 net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer& answer) {
-  net::Timer timer(worker.executor);
-  const ScopedCancelTarget cancel_target(departure_, timer);
-  net::ErrorCode ec;
-  timer.expires_after(answer.wait);
-  client.watch.begin_cancellable_wait();
-  co_await timer.async_wait(net::use_task(ec));
-  client.watch.end_cancellable_wait();
+  const bool departed = co_await wait_for_departure(answer.wait);
   if (client.watch.left() || client.watch.has_gone()) {
     question.withdraw(0, "client_left");
     answer = {};
-  } else if (ec) {
+  } else if (!departed) {
     question.withdraw(503, "stopped");
     answer = error_answer(503, "this server is stopping; please retry");
   }

@@ -79,7 +79,6 @@ class AskCall {
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 
   QuestionExchange* question_ = nullptr;     // set while weir decides about a question
-  net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
   net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   std::string text_;                         // the text of an error
