@@ -3,7 +3,6 @@
 to the same requests."""
 
 import pathlib
-import random
 import re
 import subprocess
 import tempfile
@@ -11,53 +10,11 @@ import textwrap
 import threading
 import time
 
-from harness import (BELOW_EPHEMERAL, PATIENCE, Client, Process, TestCase, Upstream, Weir, answer, client_tls, eventually, main,
-                     make_certificate, run_weir, together)
+from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, client_tls, eventually, main, make_certificate, run_weir, together
+from proxies import Nginx
 
 TREE = pathlib.Path(__file__).parents[2]
 SAMPLES = TREE / "tests/unit/cli/import/samples"
-
-
-class Nginx(Process):
-    """nginx with these directives of http. PORT in them is a free port."""
-
-    def __init__(self, http):
-        self.scratch = tempfile.TemporaryDirectory(prefix="weir-nginx-")
-        folder = pathlib.Path(self.scratch.name)
-        self.file = folder / "nginx.conf"
-        for _ in range(20):  # if another process has the port, nginx ends at once
-            self.port = random.randrange(*BELOW_EPHEMERAL)
-            self.file.write_text(f"""
-                daemon off; master_process off; pid {folder}/pid; error_log stderr notice;
-                events {{ worker_connections 512; }}
-                http {{
-                  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-                  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-                  {http.replace("PORT", str(self.port))}
-                }}""")
-            super().__init__(["/usr/sbin/nginx", "-e", "stderr", "-c", str(self.file), "-p", str(folder)])
-            if self.answers():
-                return
-        raise AssertionError(f"nginx does not start:\n{self.log()}")
-
-    def answers(self):
-        deadline = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < deadline:
-            try:
-                Client(self.port).sock.close()
-            except OSError:
-                time.sleep(0.02)
-            else:
-                return self.process.poll() is None
-        self.stop()
-        return False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-        self.scratch.cleanup()
 
 
 def translated(file):
