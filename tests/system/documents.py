@@ -15,7 +15,7 @@ from harness import make_certificate
 TREE = pathlib.Path(os.environ.get("WEIR_SOURCE", "."))
 PAGES = [TREE / "README.md", TREE / "docker/README.md", *sorted((TREE / "docs").rglob("*.md"))]
 SECRETS = {"WEIR_JWT_SECRET": "an example secret of more than 64 octets, as the longest hash of HS512 asks for",
-           "WEIR_KEY_SECRET": "0123456789abcdef0123456789abcdef", "WEIR_ADMIN_TOKEN": "0123456789abcdef",
+           "WEIR_KEY_SECRET": "0123456789abcdef0123456789abcdef", "WEIR_ADMIN_TOKEN": "0123456789abcdef", "WEIR_ASK_TOKEN": "0123456789abcdef",
            "REDIS_PASSWORD": "p/a@s:s", "SENTINEL_PASSWORD": "s", "WEBHOOK_TOKEN": "t"}
 
 Block = collections.namedtuple("Block", "page line language text")

@@ -20,13 +20,15 @@ from documents import PAGES, SECRETS, TREE, blocks, place
 from harness import PATIENCE, WEIR, TestCase, main
 
 PACKAGES = TREE / "build/schemas/node_modules"
+# Which package has the types of an API group; kubernetes-models has all others.
+TYPES = {"networking.istio.io": "@kubernetes-models/istio", "traefik.io": "@kubernetes-models/traefik"}
 needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there: ./dev test installs it if npm reaches its registry")
 
 
 def files():
     """Returns (place, documents) for each YAML text in the documents and in the package."""
     found = [(place(block), block.text) for page in PAGES for block in blocks(page, "yaml")]
-    found.append(("docker/compose.yaml", (TREE / "docker/compose.yaml").read_text()))
+    found += [(f"docker/{file.name}", file.read_text()) for file in sorted((TREE / "docker").glob("compose*.yaml"))]
     return [(name, [document for document in yaml.safe_load_all(text) if document]) for name, text in found]
 
 
@@ -60,13 +62,24 @@ def seconds(text):
 
 class KubernetesManifests(TestCase):
     def test_documents_contain_the_expected_kinds_of_manifests(self):
-        self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"})
+        self.assertGreaterEqual({document["kind"] for _, document in manifests()},
+                                {"ConfigMap", "Deployment", "Middleware", "PodDisruptionBudget", "Service"})
 
     @needs_schemas
     def test_each_manifest_has_the_fields_of_its_kind_and_no_others(self):
         for name, document in manifests():
             with self.subTest(f"{name} {document['kind']}"):
                 self.assertEqual(self.faults(document), "")
+
+    @needs_schemas
+    def test_middlewares_in_files_of_traefik_have_the_fields_of_the_manifest(self):
+        """A file of Traefik's dynamic configuration names the fields of a middleware as a manifest of the kind Middleware does."""
+        found = [(name, spec) for name, documents in files() for document in documents for spec in document.get("http", {}).get("middlewares", {}).values()]
+        self.assertGreater(len(found), 0)
+        for name, spec in found:
+            with self.subTest(name):
+                manifest = {"apiVersion": "traefik.io/v1alpha1", "kind": "Middleware", "metadata": {"name": "file"}, "spec": spec}
+                self.assertEqual(self.faults(manifest), "")
 
     @needs_schemas
     def test_misspelt_field_of_a_manifest_is_detected(self):
@@ -88,10 +101,11 @@ class KubernetesManifests(TestCase):
     def faults(self, document):
         """Checks the manifest against the TypeScript type of its kind. Returns TypeScript's messages: unknown fields, wrong
         types, missing fields."""
-        kind, module = document["kind"], f"{document['apiVersion']}/{document['kind']}"
+        kind, group = document["kind"], document["apiVersion"].partition("/")[0]
+        module = f"{TYPES.get(group, 'kubernetes-models')}/{document['apiVersion']}/{kind}"
         with tempfile.TemporaryDirectory(dir=PACKAGES.parent) as folder:
             source = pathlib.Path(folder, "manifest.ts")
-            source.write_text(f'import {{ I{kind} }} from "kubernetes-models/{module}";\n'
+            source.write_text(f'import {{ I{kind} }} from "{module}";\n'
                               f"export const manifest: I{kind} = {json.dumps(document, indent=1)};\n")
             done = subprocess.run(["node", PACKAGES / "typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext",
                                    "--moduleResolution", "nodenext", "--target", "es2022", source],
@@ -147,7 +161,7 @@ class KubernetesManifests(TestCase):
 class ComposeFiles(TestCase):
     @needs_schemas
     def test_each_compose_file_is_valid(self):
-        self.assertGreaterEqual(len(compose_files()), 2)
+        self.assertGreaterEqual(len(compose_files()), 4)
         for name, document in compose_files():
             with self.subTest(name):
                 self.assertEqual(self.faults(document), [])

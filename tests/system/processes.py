@@ -87,6 +87,17 @@ def rss_kib(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
 
 
+def pause(process):
+    """Stops a process with SIGSTOP, and returns once none of its threads runs any more. SIGCONT lets it go on."""
+    process.signal(signal.SIGSTOP)
+    deadline = time.monotonic() + PATIENCE
+    tasks = pathlib.Path(f"/proc/{process.pid}/task")
+    while any((task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in tasks.iterdir()):
+        if time.monotonic() > deadline:
+            raise AssertionError("SIGSTOP did not stop the process")
+        time.sleep(0.002)
+
+
 class Weir(Process):
     """`weir run` with a configuration text whose ports are 0. `files` are written into its folder. `within`: a command that runs
     weir's command. At the end, checks the exit: a crash or a sanitizer's report fails the test."""

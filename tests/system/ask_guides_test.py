@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""The guides for those who keep their own proxy: nginx and Caddy with the configurations of docs/guides and docker/, which ask a
+real weir about each request. Only ports, and paths of files, are changed."""
+
+import os
+import re
+import signal
+import subprocess
+
+from documents import TREE, blocks, commands, in_its_folder, is_keys_file, is_whole, on_free_ports
+from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, main, together
+from processes import pause
+from proxies import Caddy, Nginx
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+DAY = 86400
+
+
+def page(name):
+    return TREE / "docs/guides" / f"{name}.md"
+
+
+def block_of(name, language, text=""):
+    """Returns the first block of the guide in this language that contains the text."""
+    return next(block.text for block in blocks(page(name), language) if text in block.text)
+
+
+def service(exchange):
+    exchange.read_body()
+    exchange.send(answer(b"pong", status="403 Forbidden" if exchange.target == "/forbidden" else "200 OK"))
+
+
+class Behind:
+    """Tests of a proxy that asks weir. A class for each proxy says how to start it, and what it answers while weir is away."""
+
+    guide = None
+    away = ()  # statuses while weir is stopped, and while it does not answer in time
+    admitted_fields = True  # whether admitted answers have the rate-limit fields
+    keys = True  # whether the configuration knows API keys
+
+    def setUp(self):
+        self.upstream = self.start(Upstream(service))
+        self.weir = self.start(self.make_weir())
+        self.proxy = self.start(self.make_proxy())
+
+    def weir_text(self):
+        return next(block.text for block in blocks(page(self.guide), "toml") if is_whole(block))
+
+    def make_weir(self, more="", environment=None):
+        files = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
+        text = on_free_ports(in_its_folder(self.weir_text()), self.upstream.address)
+        return Weir(text + more, files, {"WEIR_ASK_TOKEN": TOKEN, **(environment or {})})
+
+    def proxy_text(self):
+        raise NotImplementedError
+
+    def make_proxy(self, change=lambda text: text, port=None):
+        """Starts the proxy. `port`: where it finds weir, by default at this test's weir."""
+        text = self.proxy_text()
+        for name in ("127.0.0.1:9100", "weir:9100"):
+            text = text.replace(name, f"127.0.0.1:{port or self.weir.port}")
+        for name in ("127.0.0.1:9001", "app:9001"):
+            text = text.replace(name, self.upstream.address)
+        return self.kind(change(text.replace("${WEIR_ASK_TOKEN}", TOKEN).replace("{$WEIR_ASK_TOKEN}", TOKEN)))
+
+    def ask(self, path="/reports/1", source="127.0.0.1", proxy=None, method="GET", body=b"", **headers):
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        with Client((proxy or self.proxy).port, source=source) as client:
+            return client.request(method, path, fields, body)
+
+    def ask_often(self, count, **request):
+        return [self.ask(**request).status for _ in range(count)]
+
+    def test_check_has_nothing_to_say(self):
+        folder = self.weir.folder
+        environment = {**os.environ, "WEIR_ASK_TOKEN": TOKEN}
+        done = subprocess.run([WEIR, "check", "--strict", folder / "weir.toml"], capture_output=True, text=True, timeout=2 * PATIENCE, env=environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_parallel_requests_get_exactly_the_limit(self):
+        statuses = together(12, lambda number: self.ask(f"/reports/{number}").status)
+        self.assertEqual(sorted(statuses), [200] * 5 + [429] * 7)
+        self.assertEqual(len(self.upstream.exchanges), 5, "refused requests do not reach the application")
+
+    def test_refusal_says_when_to_return(self):
+        self.assertEqual(self.ask_often(5), [200] * 5)
+        refused = self.ask()
+        self.assertEqual((refused.status, refused["content-type"]), (429, "application/json"), refused.raw)
+        self.assertTrue(1 <= int(refused["retry-after"]) <= DAY, refused.raw)
+        self.assertEqual((refused["x-ratelimit-limit"], refused["x-ratelimit-remaining"]), ("5", "0"))
+        self.assertEqual(refused.json()["error"], "rate_limit_exceeded")
+
+    def test_admitted_answers_have_the_rate_limit_fields(self):
+        admitted = self.ask()
+        self.assertEqual(admitted.body, b"pong")
+        wanted = ("5", "4") if self.admitted_fields else (None, None)
+        self.assertEqual((admitted["x-ratelimit-limit"], admitted["x-ratelimit-remaining"]), wanted, admitted.raw)
+
+    def test_each_address_has_its_own_limit(self):
+        self.assertEqual(self.ask_often(6, source="127.0.0.2"), [200] * 5 + [429])
+        self.assertEqual(self.ask_often(6, source="127.0.0.3"), [200] * 5 + [429])
+
+    def test_each_api_key_has_its_own_limit(self):
+        if not self.keys:
+            return self.assertNotIn("api_key", self.weir_text())
+        for key in ("ann-1", "bob-1"):
+            self.assertEqual(self.ask_often(6, X_API_Key=key), [200] * 5 + [429])
+        self.assertEqual(self.ask_often(6, X_API_Key="invented"), [200] * 5 + [429], "counts by the address")
+        return self.assertEqual(self.ask().status, 429)
+
+    def test_client_cannot_describe_another_request(self):
+        lies = {"X_Forwarded_Uri": "/", "X_Forwarded_Method": "PURGE", "X_Forwarded_Host": "other", "X_Forwarded_Proto": "https"}
+        statuses = [self.ask(X_Forwarded_For=f"203.0.113.{number}", X_Real_IP=f"203.0.113.{number}", **lies).status for number in range(6)]
+        self.assertEqual(statuses, [200] * 5 + [429])
+
+    def test_bodies_and_queries_reach_the_application(self):
+        body = b"x" * 200_000
+        self.assertEqual(self.ask("/upload?refuse=599&a=b", method="POST", body=body).status, 200)
+        self.assertEqual((self.upstream.exchanges[-1].target, self.upstream.exchanges[-1].body), ("/upload?refuse=599&a=b", body))
+        with Client(self.proxy.port) as client:
+            client.send(b"PUT /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body))
+            self.assertEqual(client.read("PUT").status, 200)
+        self.assertEqual(self.upstream.exchanges[-1].body, body)
+        self.assertEqual(self.ask(method="POST", body=body).status, 200)
+
+    def test_status_of_the_application_remains(self):
+        self.assertEqual(self.ask("/forbidden").status, 403)
+
+    def test_questions_use_few_connections(self):
+        with Client(self.proxy.port) as client:
+            self.assertEqual([client.get("/").status for _ in range(50)], [200] * 50)
+        self.assertEqual(self.weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 50)
+        self.assertLess(self.weir.metric("weir_connections_accepted_total"), 20, "admin listener included")
+
+    def test_while_weir_is_stopped(self):
+        port = closed_port()
+        closed, opened = self.start(self.make_proxy(port=port)), self.start(self.make_proxy(self.opened, port))
+        self.assertEqual(self.ask("/", proxy=closed).status, self.away[0])
+        self.assertEqual(self.upstream.exchanges, [])
+        self.assertEqual(self.ask("/reports/1?a=b", proxy=opened, method="POST", body=b"text").status, 200)
+        self.assertEqual(self.upstream.exchanges[-1].body, b"text")
+        self.assertEqual(self.ask("/forbidden", proxy=opened).status, 403)
+
+    def test_while_weir_does_not_answer(self):
+        proxy = self.start(self.make_proxy(self.opened))
+        pause(self.weir)
+        try:
+            self.assertEqual(self.ask("/").status, self.away[1])
+            self.assertEqual(self.ask("/", proxy=proxy).status, 200)
+        finally:
+            self.weir.signal(signal.SIGCONT)
+
+    def test_commands_of_the_guide(self):
+        """Runs the commands of curl, and compares their output. The other commands install and start what this test has started."""
+        curl = f"curl() {{ command curl --connect-to ':8080:127.0.0.1:{self.proxy.port}' \"$@\"; }}\n"
+        seen = 0
+        for block in blocks(page(self.guide), "console"):
+            for command, wanted in commands(block):
+                if "curl" not in command:
+                    continue
+                done = subprocess.run(["bash", "-c", curl + command], capture_output=True, text=True, timeout=2 * PATIENCE)
+                pattern = re.escape("\n".join(wanted)).replace("…", ".*")
+                self.assertRegex("\n".join(line.rstrip() for line in done.stdout.splitlines()), f"^{pattern}$", command)
+                seen += 1
+        self.assertGreater(seen, 0)
+
+
+class BehindNginx(Behind, TestCase):
+    guide, kind, away = "behind-nginx", Nginx, (500, 500)
+
+    def proxy_text(self):
+        return block_of(self.guide, "nginx", "server {").replace("listen 8080;", "listen 127.0.0.1:PORT;")
+
+    @staticmethod
+    def opened(text):
+        return re.sub(r"# (error_page .*@weir_is_away;)", r"\1", text)
+
+    def rules(self, text, **environment):
+        """Starts a weir with these rules in place of the guide's, and a proxy that asks it."""
+        listener = self.weir_text().partition("[client]")[0]
+        self.weir = self.start(Weir(on_free_ports(listener, "") + text, environment=environment))
+        self.proxy = self.start(self.make_proxy())
+
+    def test_refusals_of_nginx_itself_remain(self):
+        proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", "location / { deny 127.0.0.5;")))
+        self.assertEqual(self.ask("/", proxy=proxy, source="127.0.0.5").status, 403)
+        self.assertEqual(self.ask("/", proxy=proxy).status, 200)
+
+    def test_return_comes_before_the_question(self):
+        ping = "location = /ping { auth_request /_weir; return 200 pong; } location / {"
+        proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", ping)))
+        self.assertEqual(self.ask("/ping", proxy=proxy).body, b"pong")
+        self.assertEqual(self.weir.metric("weir_decide_questions_total"), 0)
+
+    def test_load_balancer_names_the_client(self):
+        text = on_free_ports(in_its_folder(self.weir_text()), "").replace("[client]", '[client]\ntrusted_proxies = ["127.0.0.9"]')
+        keys = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
+        self.weir = self.start(Weir(text, keys))
+        self.proxy = self.start(self.make_proxy())
+        for client in ("203.0.113.7", "203.0.113.8"):
+            self.assertEqual(self.ask_often(6, source="127.0.0.9", X_Forwarded_For=client), [200] * 5 + [429])
+        self.assertEqual(self.ask_often(6, X_Forwarded_For="203.0.113.9"), [200] * 5 + [429], "not from the load balancer")
+        self.assertEqual(self.ask(X_Forwarded_For="203.0.113.10").status, 429)
+
+    def test_rule_with_a_charge_counts_each_request(self):
+        self.rules("""[[rule]]
+            name = "logins"
+            key = ["ip"]
+            algorithm = "sliding_log"
+            limit = "3/day"
+            charge = { status = ["401", "403"] }""")
+        self.assertEqual(self.ask_often(4, path="/login"), [200] * 3 + [429])
+
+    def test_refusal_is_429_whatever_the_rule_says(self):
+        self.rules("""[[rule]]
+            name = "plan"
+            key = ["ip"]
+            limit = "1/day"
+            status = 402
+            body = "pay"
+            """)
+        self.assertEqual(self.ask_often(2), [200, 429])
+
+    def test_missing_key_is_401(self):
+        self.rules("""[[rule]]
+            name = "users"
+            key = ["api_key"]
+            on_missing = "reject"
+            limit = "1/day"
+            """)
+        refused = self.ask()
+        self.assertEqual(refused.status, 401, refused.raw)
+        self.assertIn("www-authenticate", refused)
+
+
+class BehindNginxInDocker(BehindNginx):
+    """docker/compose.nginx.yaml: with a token, and without API keys."""
+
+    keys = False
+    test_load_balancer_names_the_client = test_missing_key_is_401 = test_rule_with_a_charge_counts_each_request = None
+    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide = None
+
+    def weir_text(self):
+        return (TREE / "docker/ask/weir.toml").read_text()
+
+    def proxy_text(self):
+        return (TREE / "docker/ask/nginx.conf.template").read_text().replace("listen 8080;", "listen 127.0.0.1:PORT;")
+
+    @staticmethod
+    def opened(text):
+        return text.replace("proxy_read_timeout 1s;", "proxy_read_timeout 1s; error_page 500 502 504 = @away;").replace(
+            "location / {", "location @away { return 204; } location / {")
+
+    def test_client_gets_401_if_the_token_is_wrong(self):
+        proxy = self.start(self.make_proxy(lambda text: text.replace(TOKEN, TOKEN[::-1])))
+        self.assertEqual(self.ask("/", proxy=proxy).status, 401)
+        self.assertEqual(self.weir.metric("weir_decide_denied_total"), 1)
+
+
+class BehindCaddy(Behind, TestCase):
+    guide, kind, away, admitted_fields = "behind-caddy-traefik", Caddy, (502, 504), False
+
+    def proxy_text(self):
+        return block_of(self.guide, "caddyfile", "forward_auth").replace(":8080 {", "http://:PORT {")
+
+    def opened(self, text):
+        errors = block_of(self.guide, "caddyfile", "handle_errors").replace("127.0.0.1:9001", self.upstream.address)
+        return text.rstrip().removesuffix("}") + errors + "}\n"
+
+    def test_load_balancer_names_the_client(self):
+        text = on_free_ports(in_its_folder(self.weir_text()), "").replace("[client]", '[client]\ntrusted_proxies = ["127.0.0.9"]')
+        keys = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
+        self.weir = self.start(Weir(text, keys))
+        self.proxy = self.start(self.make_proxy(lambda site: site.replace("uri /v1", "trusted_proxies 127.0.0.9/32\n\t\turi /v1")))
+        for client in ("203.0.113.7", "203.0.113.8"):
+            self.assertEqual(self.ask_often(6, source="127.0.0.9", X_Forwarded_For=client), [200] * 5 + [429])
+        self.assertEqual(self.ask_often(6, X_Forwarded_For="203.0.113.9"), [200] * 5 + [429], "not from the load balancer")
+
+    def test_client_gets_the_refusal_of_weir(self):
+        self.ask_often(5)
+        refused = self.ask()
+        self.assertEqual((refused.json()["rule"], refused.json()["retry_after_seconds"]), ("reports", int(refused["retry-after"])))
+        self.assertEqual(refused["cache-control"], "no-store")
+
+
+class BehindCaddyWithFields(BehindCaddy):
+    """The longer form, which keeps the rate-limit fields of admitted answers."""
+
+    admitted_fields = True
+
+    def proxy_text(self):
+        return block_of(self.guide, "caddyfile", "handle_response").replace(":8080 {", "http://:PORT {")
+
+    test_load_balancer_names_the_client = None
+
+
+class BehindCaddyInDocker(BehindCaddy):
+    """docker/compose.caddy.yaml: with a token, and without API keys."""
+
+    keys = False
+    test_load_balancer_names_the_client = test_commands_of_the_guide = None
+
+    def weir_text(self):
+        return (TREE / "docker/ask/weir.toml").read_text()
+
+    def proxy_text(self):
+        return (TREE / "docker/ask/Caddyfile").read_text().replace(":8080 {", "http://:PORT {")
+
+
+if __name__ == "__main__":
+    main()
