@@ -63,7 +63,7 @@ def seconds(text):
 class KubernetesManifests(TestCase):
     def test_documents_contain_the_expected_kinds_of_manifests(self):
         self.assertGreaterEqual({document["kind"] for _, document in manifests()},
-                                {"ConfigMap", "Deployment", "Middleware", "PodDisruptionBudget", "Service"})
+                                {"ConfigMap", "Deployment", "EnvoyFilter", "Middleware", "PodDisruptionBudget", "Service"})
 
     @needs_schemas
     def test_each_manifest_has_the_fields_of_its_kind_and_no_others(self):
