@@ -6,9 +6,10 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 
 from documents import TREE, blocks, commands, in_its_folder, is_keys_file, is_whole, on_free_ports
-from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, main, together
+from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, main, run_weir, together
 from processes import pause
 from proxies import Caddy, Nginx
 
@@ -46,10 +47,11 @@ class Behind:
     def weir_text(self):
         return next(block.text for block in blocks(page(self.guide), "toml") if is_whole(block))
 
-    def make_weir(self, more="", environment=None):
+    def make_weir(self, trusted=""):
+        """Starts the guide's weir. `trusted`: a setting for its [client]."""
         files = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
-        text = on_free_ports(in_its_folder(self.weir_text()), self.upstream.address)
-        return Weir(text + more, files, {"WEIR_ASK_TOKEN": TOKEN, **(environment or {})})
+        text = on_free_ports(in_its_folder(self.weir_text()), "").replace("[client]", f"[client]\n{trusted}")
+        return Weir(text, files, {"WEIR_ASK_TOKEN": TOKEN})
 
     def proxy_text(self):
         raise NotImplementedError
@@ -164,6 +166,11 @@ class Behind:
                 seen += 1
         self.assertGreater(seen, 0)
 
+    def test_explanation_of_the_guide(self):
+        for command in re.findall(r"^    (weir explain .*)$", page(self.guide).read_text(), re.M):
+            words = command.replace("--config /etc/weir/weir.toml", f"--admin 127.0.0.1:{self.weir.admin}").split()[1:]
+            self.assertRegex(run_weir(*words)[1], "(?s)reports .*admits.*answer +200")
+
 
 class BehindNginx(Behind, TestCase):
     guide, kind, away = "behind-nginx", Nginx, (500, 500)
@@ -175,10 +182,10 @@ class BehindNginx(Behind, TestCase):
     def opened(text):
         return re.sub(r"# (error_page .*@weir_is_away;)", r"\1", text)
 
-    def rules(self, text, **environment):
+    def rules(self, text):
         """Starts a weir with these rules in place of the guide's, and a proxy that asks it."""
         listener = self.weir_text().partition("[client]")[0]
-        self.weir = self.start(Weir(on_free_ports(listener, "") + text, environment=environment))
+        self.weir = self.start(Weir(on_free_ports(listener, "") + text))
         self.proxy = self.start(self.make_proxy())
 
     def test_refusals_of_nginx_itself_remain(self):
@@ -186,16 +193,28 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask("/", proxy=proxy, source="127.0.0.5").status, 403)
         self.assertEqual(self.ask("/", proxy=proxy).status, 200)
 
+    def test_another_weir_answers_if_one_is_away(self):
+        both = f"server 127.0.0.1:{closed_port()}; server 127.0.0.1:{self.weir.port};"
+        proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", both)))
+        self.assertEqual(self.ask_often(12, proxy=proxy), [200] * 5 + [429] * 7)
+
     def test_return_comes_before_the_question(self):
         ping = "location = /ping { auth_request /_weir; return 200 pong; } location / {"
         proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", ping)))
         self.assertEqual(self.ask("/ping", proxy=proxy).body, b"pong")
         self.assertEqual(self.weir.metric("weir_decide_questions_total"), 0)
 
+    def test_weir_listens_on_a_socket(self):
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-socket-"))
+        text = on_free_ports(self.weir_text().partition("[client]")[0], "")
+        text += f'[[ listener ]]\naddress = "unix:{folder}/ask.sock"\nserves = "decide"\n'  # beside the one that the harness waits for
+        weir = self.start(Weir(text + '[[rule]]\nname = "one"\nkey = ["ip"]\nlimit = "1/day"\n'))
+        weir.wait_for("listening on unix:")
+        proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", f"server unix:{folder}/ask.sock;")))
+        self.assertEqual([self.ask("/", source, proxy).status for source in ("127.0.0.2", "127.0.0.2", "127.0.0.3")], [200, 429, 200])
+
     def test_load_balancer_names_the_client(self):
-        text = on_free_ports(in_its_folder(self.weir_text()), "").replace("[client]", '[client]\ntrusted_proxies = ["127.0.0.9"]')
-        keys = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
-        self.weir = self.start(Weir(text, keys))
+        self.weir = self.start(self.make_weir(trusted='trusted_proxies = ["127.0.0.9"]'))
         self.proxy = self.start(self.make_proxy())
         for client in ("203.0.113.7", "203.0.113.8"):
             self.assertEqual(self.ask_often(6, source="127.0.0.9", X_Forwarded_For=client), [200] * 5 + [429])
@@ -238,7 +257,8 @@ class BehindNginxInDocker(BehindNginx):
 
     keys = False
     test_load_balancer_names_the_client = test_missing_key_is_401 = test_rule_with_a_charge_counts_each_request = None
-    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide = None
+    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide = test_explanation_of_the_guide = None
+    test_weir_listens_on_a_socket = None
 
     def weir_text(self):
         return (TREE / "docker/ask/weir.toml").read_text()
@@ -268,9 +288,7 @@ class BehindCaddy(Behind, TestCase):
         return text.rstrip().removesuffix("}") + errors + "}\n"
 
     def test_load_balancer_names_the_client(self):
-        text = on_free_ports(in_its_folder(self.weir_text()), "").replace("[client]", '[client]\ntrusted_proxies = ["127.0.0.9"]')
-        keys = {"keys.toml": "".join(block.text for block in blocks(page(self.guide), "toml") if is_keys_file(block))}
-        self.weir = self.start(Weir(text, keys))
+        self.weir = self.start(self.make_weir(trusted='trusted_proxies = ["127.0.0.9"]'))
         self.proxy = self.start(self.make_proxy(lambda site: site.replace("uri /v1", "trusted_proxies 127.0.0.9/32\n\t\turi /v1")))
         for client in ("203.0.113.7", "203.0.113.8"):
             self.assertEqual(self.ask_often(6, source="127.0.0.9", X_Forwarded_For=client), [200] * 5 + [429])
@@ -298,7 +316,7 @@ class BehindCaddyInDocker(BehindCaddy):
     """docker/compose.caddy.yaml: with a token, and without API keys."""
 
     keys = False
-    test_load_balancer_names_the_client = test_commands_of_the_guide = None
+    test_load_balancer_names_the_client = test_commands_of_the_guide = test_explanation_of_the_guide = None
 
     def weir_text(self):
         return (TREE / "docker/ask/weir.toml").read_text()
