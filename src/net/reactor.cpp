@@ -46,15 +46,24 @@ void Reactor::shutdown() {
   epoll_.close(ignored);
 }
 
-ErrorCode Reactor::add(Port& port) noexcept {
+ErrorCode Reactor::control(Port& port, int operation, std::uint32_t events) noexcept {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events = events | EPOLLET;
   event.data.ptr = &port;
+  if (::epoll_ctl(epoll_.native_handle(), operation, port.fd_, &event) == 0) return {};
+  return {errno, boost::system::system_category()};
+}
+
+ErrorCode Reactor::add(Port& port) noexcept {
   ++ports_;
-  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, port.fd_, &event) != 0)
-    return {errno, boost::system::system_category()};
-  if (!watching_) watch();
-  return {};
+  const auto ec = control(port, EPOLL_CTL_ADD, EPOLLIN | EPOLLRDHUP);
+  if (!ec && !watching_) watch();
+  return ec;
+}
+
+// Also reports the socket if it has become writable since the last write.
+ErrorCode Reactor::report_room(Port& port) noexcept {
+  return control(port, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 }
 
 void Reactor::forget(Port& port) noexcept {
@@ -136,6 +145,13 @@ Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(react
 Port::~Port() {
   cancel();
   reactor_.forget(*this);
+}
+
+void Port::filled() noexcept {
+  writable_ = broken_;
+  if (reports_room_ || unable_) return;
+  reports_room_ = true;
+  unable_ = reactor_.report_room(*this);
 }
 
 void Port::note(std::uint32_t events) noexcept {

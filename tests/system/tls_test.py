@@ -7,6 +7,7 @@ import random
 import re
 import socket
 import ssl
+import struct
 import subprocess
 import tempfile
 import time
@@ -87,6 +88,13 @@ class TlsConnections(TestCase):
             if session:
                 offered.add(session.id)
         self.assertEqual(resumed, [False] + [True] * 5)
+
+    def test_both_tickets_of_a_tls_1_3_client_arrive_in_one_segment(self):
+        with Client(self.weir.port, self.trust) as client:
+            self.assertEqual(client.get("/").status, 200)
+            # tcpi_data_segs_in of struct tcp_info, see tcp(7): at most one segment for the handshake, the tickets, the response
+            info = client.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
+            self.assertLessEqual(struct.unpack_from("=I", info, 152)[0], 3)
 
     def test_tls_record_may_arrive_in_two_parts_with_a_pause(self):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -83,6 +83,8 @@ class Reactor final : public asio::execution_context::service {
 
   void shutdown() override;
   [[nodiscard]] ErrorCode add(Port& port) noexcept;
+  [[nodiscard]] ErrorCode report_room(Port& port) noexcept;
+  [[nodiscard]] ErrorCode control(Port& port, int operation, std::uint32_t events) noexcept;
   void forget(Port& port) noexcept;
   void watch();
   void turn();
@@ -144,8 +146,10 @@ class Port {
   [[nodiscard]] bool may_read() const noexcept { return readable_; }
   // Must be called after a read that returned fewer bytes than requested, or none.
   void drained() noexcept { readable_ = hung_up_; }
-  // Must be called after a write that the socket accepted only in part.
-  void filled() noexcept { writable_ = broken_; }
+  // Must be called after a write that the socket accepted only in part, and before the wait for a connect.
+  // epoll does not report writable sockets before the first call. Otherwise it would wake the worker for each
+  // new socket, because a new socket is writable.
+  void filled() noexcept;
   // Returns true if the loop has seen that the peer closed its end or the connection broke.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
   // Returns true if the connection has ended in both directions (EPOLLHUP, EPOLLERR).
@@ -164,6 +168,7 @@ class Port {
   ErrorCode unable_;
   bool readable_ = false;
   bool writable_ = true;
+  bool reports_room_ = false;  // true: epoll reports when the socket becomes writable
   bool hung_up_ = false;
   bool broken_ = false;
   Wait* reader_ = nullptr;

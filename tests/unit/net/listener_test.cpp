@@ -12,7 +12,9 @@
 #include <thread>
 
 #include <arpa/inet.h>
+#include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -175,12 +177,32 @@ TEST(Listener, AcceptedSocketsHaveTcpNoDelay) {
   ASSERT_TRUE(socket);
   const auto client = connect_to(socket->address());
   auto acceptor = std::move(*socket).into_acceptor(context.get_executor());
-  Socket accepted(context.get_executor());
-  acceptor.accept(accepted);
+  RawEndpoint peer;
+  ErrorCode ec;
+  const auto accepted = accept_connection(acceptor, peer, ec);
+  ASSERT_FALSE(ec);
   int no_delay = 0;
   socklen_t size = sizeof no_delay;
-  ASSERT_EQ(::getsockopt(accepted.native_handle(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+  ASSERT_EQ(::getsockopt(accepted.get(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
   EXPECT_EQ(no_delay, 1);
+}
+
+TEST(Listener, AcceptReturnsANonBlockingSocketAndItsPeer) {
+  asio::io_context context;
+  auto socket = ListeningSocket::open(local());
+  ASSERT_TRUE(socket);
+  const auto client = connect_to(socket->address());
+  auto acceptor = std::move(*socket).into_acceptor(context.get_executor());
+  RawEndpoint peer;
+  ErrorCode ec;
+  const auto accepted = accept_connection(acceptor, peer, ec);
+  ASSERT_FALSE(ec);
+  EXPECT_NE(::fcntl(accepted.get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_NE(::fcntl(accepted.get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(peer_address(peer).to_string(), "127.0.0.1");
+  EXPECT_EQ(peer_port(peer), peer_port(local_endpoint(client.number())));
+  EXPECT_LT(accept_connection(acceptor, peer, ec).get(), 0);
+  EXPECT_EQ(ec, asio::error::would_block);
 }
 
 TEST(Listener, PortClosesWhenItsLastSocketIsDestroyed) {

@@ -60,6 +60,15 @@ TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
   EXPECT_FALSE(run(context, until_readable()));
 }
 
+TEST_F(ReactorTest, NewSocketThatIsWritableDoesNotWakeTheWorker) {
+  EXPECT_EQ(context.poll(), 0U);
+}
+
+TEST_F(ReactorTest, WriterIsWokenIfTheSocketBecameWritableBeforeTheWait) {
+  port->filled();
+  EXPECT_FALSE(run(context, until_writable()));
+}
+
 TEST_F(ReactorTest, WriterWaitsUntilTheSocketIsWritable) {
   const std::string much(4 << 20, 'x');
   ASSERT_LT(::send(ours.number(), much.data(), much.size(), MSG_DONTWAIT), ssize_t(much.size()));

@@ -11,6 +11,7 @@
 #include <random>
 
 #include <boost/asio/error.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -312,6 +313,23 @@ TEST_F(TlsStream, HandshakeFailsOnPlainTextOrAnEarlyEndOfStream) {
   send_all(theirs.number(), std::string_view("\x16\x03\x01\x02", 4));
   theirs.close();
   EXPECT_TRUE(run(context, stream->handshake()));
+}
+
+// The certificates are larger than the socket's buffer.
+TEST_F(TlsStream, HandshakeContinuesOnceTheClientReads) {
+  for (int i = 0; i < 200; ++i)
+    ASSERT_EQ(SSL_CTX_add1_chain_cert(tls.get(), SSL_CTX_get0_certificate(tls.get())), 1);
+  const int least = 1;
+  ::setsockopt(stream->native_handle(), SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  TlsClient client(theirs.number());
+  ::fcntl(theirs.number(), F_SETFL, O_NONBLOCK);
+  EXPECT_FALSE(client.handshake()) << "the client has sent only its first message";
+  ::fcntl(theirs.number(), F_SETFL, 0);
+  context.poll();
+  bool wants_room = false;
+  EXPECT_EQ(stream->try_handshake(wants_room), asio::error::would_block);
+  EXPECT_TRUE(wants_room);
+  EXPECT_TRUE(shake_hands(client));
 }
 
 TEST_F(TlsStream, CancelEndsTheHandshake) {
