@@ -188,10 +188,8 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
 }
 
 // The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). `sealing`: not 0 to encrypt a new ticket, 0 to
-// decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but the client
-// needs a new one. With TLS 1.3 this is always the case: clients use each ticket once, because an observer
-// could link connections that show the same ticket (RFC 8446 §C.4). Returns 0 to issue no ticket, or to reject
-// the client's ticket.
+// decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but its key has
+// been replaced. Returns 0 to issue no ticket, or to reject the client's ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
@@ -200,12 +198,32 @@ int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPH
     const auto found =
         keys.find(std::span<const unsigned char, TicketKey::kNameSize>(name, TicketKey::kNameSize), now);
     if (!found || !arm(found->key, iv, cipher, mac, false)) return 0;
-    return found->current && SSL_version(ssl) != TLS1_3_VERSION ? 1 : 2;
+    return found->current ? 1 : 2;
   }
   const auto key = keys.current(now);
   if (!key || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return 0;
   std::copy(key->name.begin(), key->name.end(), name);
   return arm(*key, iv, cipher, mac, true) ? 1 : 0;
+}
+
+// The callback of SSL_CTX_set_session_ticket_cb(3) for a ticket that a client offers. Decides whether the
+// client gets a new ticket. With TLS 1.3 it always does: clients use each ticket once, because an observer
+// could link connections that show the same ticket (RFC 8446 §C.4).
+//
+// A new ticket of TLS 1.3 would begin the session's lifetime anew, and reconnections could prolong the
+// session forever. So the session that the client resumes has only the rest of its lifetime left.
+SSL_TICKET_RETURN admit_session(SSL* ssl, SSL_SESSION* session, const unsigned char*, std::size_t,
+                                SSL_TICKET_STATUS status, void*) {
+  if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  const auto now = static_cast<long>(std::time(nullptr));
+  const auto age = std::max(now - SSL_SESSION_get_time(session), 0L);
+  const auto left = SSL_SESSION_get_timeout(session) - age;
+  if (left <= 0) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  SSL_SESSION_set_time(session, now);
+  SSL_SESSION_set_timeout(session, left);
+  const bool renews = status == SSL_TICKET_SUCCESS_RENEW || SSL_version(ssl) == TLS1_3_VERSION;
+  return renews ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
 }
 
 bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
@@ -302,6 +320,7 @@ base::Result<TlsContext> make_one(const TlsSettings& settings, const Certificate
   if (tickets) {
     extras_of(c)->tickets = tickets;
     SSL_CTX_set_tlsext_ticket_key_evp_cb(c, choose_ticket_key);
+    SSL_CTX_set_session_ticket_cb(c, nullptr, admit_session, nullptr);
   }
   SSL_CTX_set_tlsext_status_cb(c, staple_response);
   if (files.ocsp.empty()) return context;

@@ -9,11 +9,14 @@ import hmac
 import json
 import os
 import pathlib
+import socket
+import ssl
 import tempfile
 import time
 import unittest
 
-from harness import SANITIZED, TestCase, Upstream, Weir, config, eventually, get, main, metric, rule
+from harness import (PATIENCE, SANITIZED, TestCase, Upstream, Weir, config, eventually, get, main, make_certificate, metric,
+                     request_bytes, rule)
 from lineage import Lineage, adopt_orphans
 
 LIBRARY = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
@@ -94,6 +97,25 @@ class ClockSet(TestCase):
         judged = [self.judge(weir, **claims) for claims in
                   ({"exp": now - 1800}, {"nbf": now + 1800}, {"exp": now - 5400}, {"nbf": now + 5400})]
         self.assertEqual(judged, [200, 200, 401, 401])
+
+    def test_tls_session_ends_two_hours_after_its_full_handshake(self):
+        """A resumed connection gets a new ticket, which must not prolong the session."""
+        clock = MachineClock(0)
+        listener = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
+        weir = self.start(Weir(config(self.upstream.port, listener=listener), make_certificate(self.folder), environment=clock.environment))
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = ssl._create_unverified_context()
+            context.maximum_version = version
+            session, resumed = None, []
+            for minutes in (0, 90, 150):
+                clock.set(60 * minutes)
+                with socket.create_connection(("127.0.0.1", weir.port), PATIENCE) as wire:
+                    with context.wrap_socket(wire, session=session) as client:
+                        client.sendall(request_bytes("GET", "/"))
+                        self.assertTrue(client.recv(65536).startswith(b"HTTP/1.1 "))  # the tickets precede the response
+                        resumed.append(client.session_reused)
+                        session = client.session
+            self.assertEqual(resumed, [False, True, False], version)
 
     def test_date_field_and_access_log_follow_a_changed_clock(self):
         clock = MachineClock(3000)
