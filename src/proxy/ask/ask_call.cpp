@@ -61,10 +61,13 @@ LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
   return {400, "the body ended too early"};
 }
 
+// One deadline bounds the whole body, so that a slow asker cannot hold its memory for long.
 net::Task<LocalError> AskCall::read_body() {
   auto& source = client.body();
   const auto length = buffers.head.framing == http::Framing::Length ? buffers.head.content_length : kMostBody;
   const auto before = source.filled();
+  bool waited = false;
+  if (buffers.head.content_length > kMostBody) co_return fault_of(BodySource::Status::TooLarge);
   source.allow(kMostBody);
   std::string_view piece;
   auto status = source.take(piece);
@@ -75,14 +78,18 @@ net::Task<LocalError> AskCall::read_body() {
       continue;
     }
     if (status != BodySource::Status::NeedBytes) break;
-    client.watch.arm(worker.config().server.head_timeout);
-    if (buffers.head.expects_continue && source.received() == 0) (void)co_await client.send_continue();
+    if (!std::exchange(waited, true)) {
+      client.watch.arm(worker.config().server.head_timeout);
+      if (buffers.head.expects_continue) (void)co_await client.send_continue();
+    }
     const auto ec = co_await source.fill();
-    client.watch.disarm();
     if (ec) break;
   }
+  if (waited) client.watch.disarm();
   worker.counters.bytes_in.add(source.filled() - before);
-  co_return status == BodySource::Status::End ? LocalError{} : fault_of(status);
+  const auto fault = status == BodySource::Status::End ? LocalError{} : fault_of(status);
+  client.watch.clear_late();
+  co_return fault;
 }
 
 net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi api) {
@@ -185,8 +192,8 @@ net::Task<Ending> AskCall::send(http::Answer answer) {
 }
 
 net::Task<Ending> AskCall::error(unsigned status, std::string_view what, std::string_view fields) {
+  fields_ = fields;
   if (http::is_grpc(buffers.head.fields)) {
-    fields_ = fields;
     http::append_grpc_status(fields_, http::grpc_status_of(status), what);
     return send({.status = 200, .content_type = "application/grpc", .fields = fields_});
   }
@@ -194,7 +201,7 @@ net::Task<Ending> AskCall::error(unsigned status, std::string_view what, std::st
   observe::append_json_text(sentence, what);
   text_.clear();
   http::append_error_json(text_, status, std::string_view(sentence).substr(1, sentence.size() - 2));
-  return answer({.status = status, .body = text_, .fields = fields});
+  return answer({.status = status, .body = text_, .fields = fields_});
 }
 
 }  // namespace weir::proxy

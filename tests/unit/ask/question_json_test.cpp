@@ -20,12 +20,12 @@ Question read_one(std::string_view text) {
   return std::move(list->questions.front());
 }
 
-std::string error_of(std::string_view text) {
+std::string fault_in(std::string_view text) {
   const auto list = read_questions(text);
   return list ? "no error" : list.error().message;
 }
 
-std::string settle_error_of(std::string_view text) {
+std::string settle_fault_in(std::string_view text) {
   const auto request = read_settle_request(text);
   return request ? "no error" : request.error().message;
 }
@@ -80,29 +80,29 @@ TEST(QuestionJson, ReadsABatchInItsOrder) {
 TEST(QuestionJson, BoundsABatch) {
   std::string text = "[{}";
   for (std::size_t i = 1; i < kMostQuestions; ++i) text += ",{}";
-  EXPECT_EQ(error_of(text + "]"), "no error");
-  EXPECT_EQ(error_of(text + ",{}]"), "the array has 101 questions; write 1 to 100");
-  EXPECT_EQ(error_of("[]"), "the array has 0 questions; write 1 to 100");
+  EXPECT_EQ(fault_in(text + "]"), "no error");
+  EXPECT_EQ(fault_in(text + ",{}]"), "the array has 101 questions; write 1 to 100");
+  EXPECT_EQ(fault_in("[]"), "the array has 0 questions; write 1 to 100");
 }
 
 TEST(QuestionJson, NamesTheWrongMember) {
-  EXPECT_EQ(error_of(R"({"path": 7})"), "\"path\" is not a string");
-  EXPECT_EQ(error_of(R"({"ip": "203.0.113.7:80"})"),
+  EXPECT_EQ(fault_in(R"({"path": 7})"), "\"path\" is not a string");
+  EXPECT_EQ(fault_in(R"({"ip": "203.0.113.7:80"})"),
             R"("ip" is not an IP address such as "203.0.113.7", without a port)");
-  EXPECT_EQ(error_of(R"({"scheme": "ftp"})"), R"("scheme" is neither "http" nor "https")");
-  EXPECT_EQ(error_of(R"({"permit": "yes"})"), "\"permit\" is neither true nor false");
-  EXPECT_EQ(error_of(R"({"headers": ["a"]})"), R"("headers" is not an object such as {"X-Tenant": "acme"})");
-  EXPECT_EQ(error_of(R"({"headers": {"A": ["x", 1]}})"), R"("headers": "A" is not a string)");
-  EXPECT_EQ(error_of(R"({"attributes": {"a": 7}})"),
+  EXPECT_EQ(fault_in(R"({"scheme": "ftp"})"), R"("scheme" is neither "http" nor "https")");
+  EXPECT_EQ(fault_in(R"({"permit": "yes"})"), "\"permit\" is neither true nor false");
+  EXPECT_EQ(fault_in(R"({"headers": ["a"]})"), R"("headers" is not an object such as {"X-Tenant": "acme"})");
+  EXPECT_EQ(fault_in(R"({"headers": {"A": ["x", 1]}})"), R"("headers": "A" is not a string)");
+  EXPECT_EQ(fault_in(R"({"attributes": {"a": 7}})"),
             R"("attributes": "a" is not a string; write numbers in quotes, such as "7")");
-  EXPECT_EQ(error_of(R"({"timeout_seconds": 0})"),
+  EXPECT_EQ(fault_in(R"({"timeout_seconds": 0})"),
             "\"timeout_seconds\" is not a number above 0, and at most 3600");
-  EXPECT_EQ(error_of(R"({"timeout_seconds": 3601})"),
+  EXPECT_EQ(fault_in(R"({"timeout_seconds": 3601})"),
             "\"timeout_seconds\" is not a number above 0, and at most 3600");
-  EXPECT_EQ(error_of(R"([{}, {"path": 7}])"), "question 2: \"path\" is not a string");
-  EXPECT_EQ(error_of("[1]"),
+  EXPECT_EQ(fault_in(R"([{}, {"path": 7}])"), "question 2: \"path\" is not a string");
+  EXPECT_EQ(fault_in("[1]"),
             R"(question 1: the question is not an object such as {"path": "/", "ip": "203.0.113.7"})");
-  EXPECT_THAT(error_of("{"), testing::StartsWith("the body is not valid JSON: "));
+  EXPECT_THAT(fault_in("{"), testing::StartsWith("the body is not valid JSON: "));
 }
 
 TEST(QuestionJson, AcceptsWholeCostsWithinTheBound) {
@@ -110,27 +110,27 @@ TEST(QuestionJson, AcceptsWholeCostsWithinTheBound) {
   EXPECT_EQ(read_one(R"({"cost": 2147483648})").cost, 2147483648U);
   EXPECT_EQ(read_one(R"({"cost": 5.0})").cost, 5U);
   for (const auto* wrong : {"0", "-1", "2147483649", "1.5", "\"5\"", "null", "1e300", "-0.5"})
-    EXPECT_EQ(error_of(R"({"cost": )" + std::string(wrong) + "}"), fault) << wrong;
+    EXPECT_EQ(fault_in(R"({"cost": )" + std::string(wrong) + "}"), fault) << wrong;
 }
 
 TEST(QuestionJson, SuggestsTheMemberThatTheNameMeans) {
-  EXPECT_EQ(error_of(R"({"url": "/"})"), R"(there is no member "url"; write "path")");
-  EXPECT_EQ(error_of(R"({"hits_addend": 2})"), R"(there is no member "hits_addend"; write "cost")");
-  EXPECT_EQ(error_of(R"({"metod": "GET"})"), R"(there is no member "metod"; write "method")");
-  EXPECT_EQ(error_of(R"({"Method": "GET"})"), R"(there is no member "Method"; write "method")");
+  EXPECT_EQ(fault_in(R"({"url": "/"})"), R"(there is no member "url"; write "path")");
+  EXPECT_EQ(fault_in(R"({"hits_addend": 2})"), R"(there is no member "hits_addend"; write "cost")");
+  EXPECT_EQ(fault_in(R"({"metod": "GET"})"), R"(there is no member "metod"; write "method")");
+  EXPECT_EQ(fault_in(R"({"Method": "GET"})"), R"(there is no member "Method"; write "method")");
   EXPECT_EQ(
-      error_of(R"({"colour": "red"})"),
+      fault_in(R"({"colour": "red"})"),
       "there is no member \"colour\"; expected one of method, host, path, scheme, ip, headers, cost, domain, "
       "attributes, permit and timeout_seconds");
 }
 
 TEST(QuestionJson, RepeatsOnlyTheBeginningOfALongName) {
-  EXPECT_THAT(error_of(R"({")" + std::string(5000, 'x') + R"(": 1})"),
+  EXPECT_THAT(fault_in(R"({")" + std::string(5000, 'x') + R"(": 1})"),
               testing::StartsWith("there is no member \"" + std::string(40, 'x') + "\"; expected"));
 }
 
 TEST(QuestionJson, RejectsDeepNesting) {
-  EXPECT_THAT(error_of(std::string(100, '[')), testing::StartsWith("the body is not valid JSON: "));
+  EXPECT_THAT(fault_in(std::string(100, '[')), testing::StartsWith("the body is not valid JSON: "));
 }
 
 TEST(SettleJson, ReadsACost) {
@@ -158,18 +158,18 @@ TEST(SettleJson, ReadsARefund) {
 
 TEST(SettleJson, NamesTheWrongMember) {
   const std::string one_of = R"(write one of "cost", "status" and "refund": true)";
-  EXPECT_EQ(settle_error_of(R"({"cost": 1})"), "\"permit\" is missing; write the permit of the answer");
-  EXPECT_EQ(settle_error_of(R"({"permit": "a"})"), one_of);
-  EXPECT_EQ(settle_error_of(R"({"permit": "a", "refund": false})"), one_of);
-  EXPECT_EQ(settle_error_of(R"({"permit": "a", "cost": 1, "status": 200})"), one_of);
-  EXPECT_EQ(settle_error_of(R"({"permit": "a", "cost": 1, "body": ""})"),
+  EXPECT_EQ(settle_fault_in(R"({"cost": 1})"), "\"permit\" is missing; write the permit of the answer");
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a"})"), one_of);
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "refund": false})"), one_of);
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": 1, "status": 200})"), one_of);
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": 1, "body": ""})"),
             R"("headers" and "body" need "status")");
-  EXPECT_EQ(settle_error_of(R"({"permit": "a", "status": 99})"),
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "status": 99})"),
             "\"status\" is not a status such as 200, from 100 to 599");
-  EXPECT_EQ(settle_error_of(R"({"permit": "a", "cost": -1})"),
+  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": -1})"),
             "\"cost\" is not a whole number from 0 to 2147483648");
-  EXPECT_EQ(settle_error_of(R"({"id": "a"})"), R"(there is no member "id"; write "permit")");
-  EXPECT_EQ(settle_error_of("[]"), R"(the body is not an object such as {"permit": "…", "cost": 5})");
+  EXPECT_EQ(settle_fault_in(R"({"id": "a"})"), R"(there is no member "id"; write "permit")");
+  EXPECT_EQ(settle_fault_in("[]"), R"(the body is not an object such as {"permit": "…", "cost": 5})");
 }
 
 }  // namespace
