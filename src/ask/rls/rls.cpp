@@ -84,7 +84,7 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
       if (hits > limit::kMaxCost) return "hits_addend of a descriptor must be at most 2147483648";
       descriptor.cost = hits;
     } else if (is_at(reader, kDescriptorNegativeHits, pbf_wire_type::varint)) {
-      if (reader.get_bool()) return "weir does not take negative hits back";
+      if (reader.get_uint64() != 0) return "weir does not take negative hits back";
     } else {
       reader.skip();
     }

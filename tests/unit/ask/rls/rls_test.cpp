@@ -140,6 +140,25 @@ TEST(RlsCall, CostsBeyondTheBoundsAreErrors) {
   }
 }
 
+TEST(RlsCall, NegativeHitsAreErrors) {
+  const auto call_with = [](std::string_view flag) {
+    std::string text;
+    pbf_writer call(text);
+    call.add_string(1, "edge");
+    std::string descriptor;
+    pbf_writer writer(descriptor);
+    add_entry(writer, "a", "b");
+    call.add_message(2, descriptor + std::string(flag));
+    return text;
+  };
+  using namespace std::string_view_literals;
+  EXPECT_EQ(fault_of(call_with("\x20\x00"sv)), "");
+  EXPECT_EQ(fault_of(call_with("\x20\x01"sv)), "weir does not take negative hits back");
+  EXPECT_EQ(fault_of(call_with("\x20\x80\x01"sv)), "weir does not take negative hits back");
+  EXPECT_EQ(fault_of(call_with("\x20"sv)), "the message is no valid RateLimitRequest")
+      << "the message ends before the flag";
+}
+
 TEST(RlsCall, HasAtMostThirtyTwoDescriptors) {
   std::string text;
   pbf_writer call(text);
