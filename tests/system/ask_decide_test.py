@@ -13,6 +13,7 @@ from http2_client import Http2Client
 from key_issuer import Ed25519Issuer, KeyServer
 from usage_test import SECRET, token
 
+KEYS = '[[key]]\nkey = "plain"\nuser = "ada"\n[[key]]\nkey = "gold"\nuser = "bob"\ntier = "gold"\n'
 LISTENER = '[[listener]]\naddress = "127.0.0.1:0"\nserves = "decide"\n'
 ADA, BOB = "203.0.113.7", "203.0.113.8"
 BY_IP = {"key": '["ip"]', "algorithm": '"fixed_window"'}
@@ -46,8 +47,8 @@ class Decide(AskTestCase):
         self.assertFalse(asker.decide(ip="127.0.0.1")["allowed"])
 
     def test_conditions_see_the_request_that_the_question_describes(self):
-        posts = rule("posts", "1/1000day", key="[]", match='{ methods = ["POST"], path = "/orders/*", hosts = ["api.example.com"] }', algorithm='"fixed_window"')
-        header = rule("header", "1/1000day", key='["header:X-Tenant"]', match='{ headers = { X-Tenant = "*" } }', algorithm='"fixed_window"')
+        posts = rule("posts", "1/1000day", key="[]", match='{ methods = ["POST"], path = "/orders/*", host = "api.example.com" }', algorithm='"fixed_window"')
+        header = rule("header", "1/1000day", key='["header:X-Tenant"]', match='{ headers = { X-Tenant = true } }', algorithm='"fixed_window"')
         weir = self.ask_weir(posts, header)
         asker = self.asker(weir)
         order = {"method": "POST", "host": "api.example.com", "path": "/orders/1?x=y"}
@@ -125,23 +126,33 @@ class Decide(AskTestCase):
         weir = self.ask_weir(rule("trial", "1/1000day", mode='"shadow"', **BY_IP))
         asker = self.asker(weir)
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True] * 3)
-        self.assertEqual(weir.metric("weir_rule_decisions_total", rule="trial", outcome="shadow_refused"), 2)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="trial", outcome="shadow_refused"), 2)
 
-    def test_penalties_and_tiers(self):
-        tiers = rule("minute", "1/1000day", key='["ip"]', algorithm='"fixed_window"', penalty='{ for = "1h" }', tiers='{ gold = "3/1000day" }')
-        weir = self.ask_weir(tiers, client='tier = { header = "X-Tier", trusted = ["127.0.0.0/8", "203.0.113.0/24"] }')
+    def test_penalties_are_given_and_kept(self):
+        weir = self.ask_weir(rule("minute", "1/1000day", penalty='{ for = "1h" }', **BY_IP))
         asker = self.asker(weir)
-        self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(2)], [True, False])
+        self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True, False, False])
         self.assertEqual(weir.metric("weir_penalties_total", rule="minute"), 1)
 
+    def test_tiers_and_keys_have_their_own_limits(self):
+        weir = self.ask_weir(rule("minute", "1/1000day", key='["api_key"]', algorithm='"fixed_window"', tiers='{ gold = { limit = "3/1000day" } }'),
+                             client='keys = "keys.toml"\nunknown_keys = "reject"', files={"keys.toml": KEYS})
+        asker = self.asker(weir)
+
+        def ask(key, count):
+            return [asker.decide(headers={"X-API-Key": key})["status"] for _ in range(count)]
+        self.assertEqual(ask("plain", 2), [200, 429])
+        self.assertEqual(ask("gold", 4), [200, 200, 200, 429])
+        self.assertEqual(ask("unknown", 1), [401])
+
     def test_listeners_are_conditions(self):
-        weir = self.ask_weir(rule("asked", "1/1000day", match='{ listeners = ["ask"] }', **BY_IP))
+        weir = self.ask_weir(rule("asked", "1/1000day", match='{ listener = "ask" }', **BY_IP))
         asker = self.asker(weir)
         self.assertEqual([asker.decide(ip="127.0.0.1")["allowed"] for _ in range(2)], [True, False])
         self.assertEqual(self.statuses(weir.port, 2), [200, 200])
 
     def test_over_http2(self):
-        weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP))
+        weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP), decide='protocols = ["http/1.1", "h2c"]')
         client = self.start(Http2Client(weir.ask_port))
         body = json.dumps({"ip": ADA}).encode()
         answers = [client.request("POST", "/v1/decide", body=body).json() for _ in range(4)]
@@ -171,7 +182,7 @@ class Decide(AskTestCase):
 
     def test_tokens_name_the_client(self):
         weir = self.ask_weir(rule("users", "1/1000day", key='["user"]', on_missing='"reject"', algorithm='"fixed_window"'),
-                             client=f'jwt = {{ secret = "{SECRET}" }}')
+                             client=f'jwt = {{ algorithm = "HS256", secret = "{SECRET}" }}\nuser = {{ claim = "sub" }}')
         asker = self.asker(weir)
 
         def ask(user):
@@ -215,24 +226,24 @@ class Decide(AskTestCase):
         weir = self.start(Weir(text("1/1000day", "")))
         asker = self.start(Asker(weir.ports[1]))
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(2)], [True, False])
-        (weir.folder / "weir.toml").write_text(text("3/1000day", 'token = "open sesame 1234"\n'))
+        (weir.folder / "weir.toml").write_text(text("3/1000day", 'token = "open-sesame-1234"\n'))
         weir.signal(signal.SIGHUP)
         weir.wait_for("reloaded")
         self.assertEqual(asker.post("/v1/decide", {"ip": ADA}).status, 401)
-        allowed = self.start(Asker(weir.ports[1], headers={"X-Weir-Token": "open sesame 1234"}))
-        self.assertEqual([allowed.decide(ip=ADA)["allowed"] for _ in range(3)], [True, True, False])
+        allowed = self.start(Asker(weir.ports[1], headers={"X-Weir-Token": "open-sesame-1234"}))
+        self.assertEqual([allowed.decide(ip=BOB)["allowed"] for _ in range(4)], [True, True, True, False])
 
 
 class Access(AskTestCase):
     def test_the_token_of_the_listener(self):
-        weir = self.ask_weir(decide='token = "open sesame 1234"')
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "open sesame 1234"}, {"X-Weir-Token": "wrong"}):
+        weir = self.ask_weir(decide='token = "open-sesame-1234"')
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "open-sesame-1234"}, {"X-Weir-Token": "wrong"}):
             with self.subTest(headers=headers):
                 response = self.asker(weir, headers=headers).post("/v1/decide", {})
                 self.assert_own_error(response, 401)
                 self.assertEqual(response["www-authenticate"], "Bearer")
         self.assertEqual(weir.metric("weir_decide_denied_total"), 4)
-        for headers in ({"Authorization": "Bearer open sesame 1234"}, {"X-Weir-Token": "open sesame 1234"}):
+        for headers in ({"Authorization": "Bearer open-sesame-1234"}, {"X-Weir-Token": "open-sesame-1234"}):
             self.assertTrue(self.asker(weir, headers=headers).decide({})["allowed"])
 
     def test_the_openapi_document_names_every_member(self):

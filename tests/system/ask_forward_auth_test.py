@@ -40,7 +40,7 @@ server {
     proxy_set_header X-Forwarded-Host $host;
     proxy_set_header X-Forwarded-Uri $request_uri;
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-    proxy_set_header X-Weir-Token "open sesame 1234";
+    proxy_set_header X-Weir-Token "open-sesame-1234";
   }
 }
 """
@@ -60,7 +60,7 @@ class ForwardAuth(AskTestCase):
         self.assertEqual(weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 3)
 
     def test_rules_see_the_clients_request(self):
-        weir = self.ask_weir(rule("posts", "1/1000day", key='["header:X-Tenant"]', match='{ methods = ["POST"], path = "/a", hosts = ["api.example.com"] }'))
+        weir = self.ask_weir(rule("posts", "1/1000day", key='["header:X-Tenant"]', match='{ methods = ["POST"], path = "/a", host = "api.example.com" }'))
         asker = self.asker(weir)
 
         def ask(method, tenant):
@@ -80,12 +80,12 @@ class ForwardAuth(AskTestCase):
         self.assert_own_error(asker.forward_auth(query="?refuse=1"), 400)
 
     def test_authorization_is_the_clients_if_the_token_has_its_own_field(self):
-        weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'), decide='token = "open sesame 1234"',
-                             client='api_key = "bearer"\nunknown_keys = "accept"')
-        own = self.asker(weir, headers={"X-Weir-Token": "open sesame 1234"})
+        weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'), decide='token = "open-sesame-1234"',
+                             client='api_key = { bearer = true }\nunknown_keys = "accept"')
+        own = self.asker(weir, headers={"X-Weir-Token": "open-sesame-1234"})
         self.assertEqual([own.forward_auth(Authorization=f"Bearer {key}").status for key in ("a", "a", "b")], [200, 429, 200])
         self.assertEqual(own.forward_auth().status, 401)
-        shared = self.asker(weir, headers={"Authorization": "Bearer open sesame 1234"})
+        shared = self.asker(weir, headers={"Authorization": "Bearer open-sesame-1234"})
         self.assertEqual(shared.forward_auth().status, 401, "the token is not the client's key")
         self.assertEqual(self.asker(weir).forward_auth().status, 401)
         self.assertEqual(weir.metric("weir_decide_denied_total"), 1)
@@ -117,7 +117,7 @@ class BehindNginx(AskTestCase):
         return self.start(Nginx(NGINX.replace("UPSTREAM", str(self.upstream.port)).replace("WEIR", str(weir.ask_port))))
 
     def test_nginx_refuses_what_weir_refuses(self):
-        weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP), decide='token = "open sesame 1234"', upstream=self.upstream)
+        weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP), decide='token = "open-sesame-1234"', upstream=self.upstream)
         nginx = self.nginx(weir)
         with Client(nginx.port) as client:
             answers = [client.request("POST", "/a", body=b"x" * 1000) for _ in range(3)]
@@ -126,7 +126,7 @@ class BehindNginx(AskTestCase):
         self.assertGreater(int(answers[2]["retry-after"]), 0)
 
     def test_limits_are_exact_by_all_ways_at_once(self):
-        weir = self.ask_weir(rule("minute", "60/1000day", **BY_IP), decide='token = "open sesame 1234"', upstream=self.upstream)
+        weir = self.ask_weir(rule("minute", "60/1000day", **BY_IP), decide='token = "open-sesame-1234"', upstream=self.upstream)
         nginx = self.nginx(weir)
 
         def work(number):
@@ -134,7 +134,7 @@ class BehindNginx(AskTestCase):
                 return self.statuses(nginx.port, 15).count(200)
             if number % 3 == 1:
                 return self.statuses(weir.port, 15).count(200)
-            with Asker(weir.ask_port, headers={"X-Weir-Token": "open sesame 1234"}) as asker:
+            with Asker(weir.ask_port, headers={"X-Weir-Token": "open-sesame-1234"}) as asker:
                 return sum(asker.decide(ip="127.0.0.1")["allowed"] for _ in range(15))
         self.assertEqual(sum(together(9, work)), 60)
 

@@ -3,6 +3,7 @@
 
 import json
 
+from algorithms_test import plain
 from ask_client import Asker, AskTestCase
 from harness import Redis, eventually, main, rule, together
 
@@ -59,7 +60,7 @@ class Permits(AskTestCase):
         print(f"permits of {len(owners)} workers")
 
     def test_concurrency_is_held_until_the_permit_ends(self):
-        weir = self.ask_weir(rule("at-once", key='["ip"]', algorithm='"concurrency"', limit="2"))
+        weir = self.ask_weir(plain("at-once", key='["ip"]', algorithm='"concurrency"', limit=2))
         asker = self.asker(weir)
         permits = [asker.decide(ip=ADA)["permit"] for _ in range(2)]
         refused = asker.decide(ip=ADA)
@@ -69,7 +70,7 @@ class Permits(AskTestCase):
         self.assertFalse(asker.decide(ip=ADA)["allowed"])
 
     def test_a_permit_expires(self):
-        weir = self.ask_weir(rule("at-once", key='["ip"]', algorithm='"concurrency"', limit="1"), rule("tokens", "100/1000day", **BY_IP),
+        weir = self.ask_weir(plain("at-once", key='["ip"]', algorithm='"concurrency"', limit=1), rule("tokens", "100/1000day", **BY_IP),
                              decide='permit_ttl = "300ms"')
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, cost=7)["permit"]
@@ -99,7 +100,7 @@ class Permits(AskTestCase):
 
     def test_rules_settle_by_the_answer_of_the_askers_server(self):
         login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')
-        tokens = rule("tokens", "1000/1000day", key='["ip"]', cost="100", settle='{ json = "usage.total" }', match='{ path = "/chat" }', algorithm='"fixed_window"')
+        tokens = rule("tokens", "1000/1000day", key='["ip"]', cost='{ response_json = "/usage/total", reserve = 100 }', match='{ path = "/chat" }', algorithm='"fixed_window"')
         weir = self.ask_weir(login, tokens)
         asker = self.asker(weir)
         for status, remaining in ((200, 5), (401, 4)):

@@ -6,6 +6,7 @@ import json
 from ask_client import AskTestCase
 from harness import main, rule
 
+KEYS = '[[key]]\nkey = "k"\nuser = "ada"\n'
 TRUST = 'trusted_proxies = ["127.0.0.0/8"]\nunknown_keys = "accept"\n'
 # Each case: rules, and requests as (method, path, headers). X-Forwarded-For names the client in both ways.
 ADA, BOB = {"X-Forwarded-For": "203.0.113.7"}, {"X-Forwarded-For": "203.0.113.8"}
@@ -63,13 +64,13 @@ class Same(AskTestCase):
 
     def test_costs_conditions_and_several_rules(self):
         rules = [rule("all", "20/1000day", key="[]", algorithm='"fixed_window"'),
-                 rule("cost", "5/1000day", key='["ip"]', cost_from='{ query = "cost" }', match='{ path = "/a" }', algorithm='"fixed_window"'),
+                 rule("cost", "5/1000day", key='["ip"]', cost='{ query = "cost", default = 1 }', match='{ path = "/a" }', algorithm='"fixed_window"'),
                  rule("deletes", "1/1000day", key='["ip", "path"]', match='{ methods = ["DELETE"] }', algorithm='"fixed_window"'),
                  rule("trial", "1/1000day", key='["ip"]', mode='"shadow"', algorithm='"fixed_window"')]
         self.assert_same(rules, MIXED * 2)
 
     def test_missing_values(self):
-        for on_missing in ("skip", "reject", "share"):
+        for on_missing in ("skip", "reject", "ip"):
             with self.subTest(on_missing):
                 self.assert_same([rule("keys", "2/1000day", key='["api_key"]', on_missing=f'"{on_missing}"', algorithm='"fixed_window"')], MIXED)
 
@@ -78,7 +79,7 @@ class Same(AskTestCase):
         self.assert_same([penalty], MIXED)
 
     def test_unknown_keys(self):
-        self.assert_same([rule("keys", "2/1000day", key='["ip"]')], MIXED, client='trusted_proxies = ["127.0.0.0/8"]\nunknown_keys = "reject"\nkeys = { k2 = { user = "ada" } }\n')
+        self.assert_same([rule("keys", "2/1000day", key='["ip"]')], MIXED, client='trusted_proxies = ["127.0.0.0/8"]\nunknown_keys = "reject"\nkeys = "keys.toml"\n', files={"keys.toml": KEYS})
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ struct Request {
   std::string_view domain{};                  // the domain that the question names; empty: none
   std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
   const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
-  // The cost that the question states. It replaces Rule::cost of rules without `cost_from`. The cost of a
-  // descriptor goes before it.
+  // The cost that the question states. It replaces Rule::cost of rules without `cost_from`, except
+  // concurrency limits. The cost of a descriptor goes before it.
   std::optional<limit::Cost> stated_cost{};
 };
 

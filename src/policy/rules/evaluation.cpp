@@ -13,10 +13,12 @@ namespace weir::policy {
 
 namespace {
 
-// Returns the cost of the request under the rule; 0 if the request states an invalid cost.
+// Returns the cost of the request under the rule; 0 if the request states an invalid cost. A question counts
+// as one request at a time, whatever cost it states.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
-  if (from.kind == CostSource::Kind::None) return request.stated_cost.value_or(rule.cost);
+  if (from.kind == CostSource::Kind::None)
+    return limit::holds(rule.limiter) ? rule.cost : request.stated_cost.value_or(rule.cost);
   if (reads_body(from)) return cost_in_body(from, request.body.text, rule.cost).value_or(0);
   return cost_in_head(from, *request.head, rule.cost).value_or(0);
 }

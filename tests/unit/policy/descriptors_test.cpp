@@ -190,6 +190,13 @@ TEST_F(Descriptors, StatedCostReplacesTheConfiguredCost) {
   EXPECT_TRUE(collect()) << "a cost of 0 is invalid";
 }
 
+TEST_F(Descriptors, StatedCostDoesNotCountUnderAConcurrencyLimit) {
+  add("at-once", {"ip"}).limiter = limit::Concurrency::make(3).value();
+  request_.stated_cost = 10;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 1U);
+}
+
 TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {
   add("by-user", {"descriptor:user"});
   add("by-ip", {"ip"});
