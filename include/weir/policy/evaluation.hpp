@@ -142,7 +142,6 @@ class Evaluation {
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   Objection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   Objection add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys);
-  Objection add_charge(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   template <class Takes>
   Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };

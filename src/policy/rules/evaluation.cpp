@@ -79,13 +79,6 @@ Objection Evaluation::collect_rule(const Rule& rule, const Request& request, con
   return objection;
 }
 
-Objection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
-                               Namer& namer) {
-  if (rule.descriptor_keys.empty()) [[likely]]
-    return add_charge(rule, request, keys, namer);
-  return add_descriptors(rule, request, keys);
-}
-
 // Adds the charges of a rule that needs a descriptor. Adds nothing if the rule has an objection.
 Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys) {
   assert(request.descriptors.size() <= limit::kMaxCharges);
@@ -95,7 +88,7 @@ Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, 
     if (!may_apply(rule, descriptor)) continue;
     const auto seen = with_descriptor(request, descriptor);
     Namer namer(seen);
-    const auto objection = add_charge(rule, seen, keys, namer);
+    const auto objection = add_rule(rule, seen, keys, namer);
     if (!objection) continue;
     local.cut(had_local);
     remote.cut(had_remote);
@@ -104,9 +97,12 @@ Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, 
   return {};
 }
 
-// Adds the charge of a rule for the request, or for the descriptor that is selected.
-Objection Evaluation::add_charge(const Rule& rule, const Request& request, const NamingKeys& keys,
-                                 Namer& namer) {
+// Adds the charge of a rule for the request, or for the descriptor that is selected. If the rule needs a
+// descriptor and none is selected, adds the charges for all descriptors.
+Objection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+                               Namer& namer) {
+  if (!rule.descriptor_keys.empty() && request.descriptor == nullptr) [[unlikely]]
+    return add_descriptors(rule, request, keys);
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
