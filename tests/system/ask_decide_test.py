@@ -246,6 +246,15 @@ class Access(AskTestCase):
         for headers in ({"Authorization": "Bearer open-sesame-1234"}, {"X-Weir-Token": "open-sesame-1234"}):
             self.assertTrue(self.asker(weir, headers=headers).decide({})["allowed"])
 
+    def test_pages_in_browsers_are_refused(self):
+        weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP))
+        asker = self.asker(weir)
+        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            for path in ("/v1/decide", "/v1/settle"):
+                self.assert_own_error(asker.post(path, {"ip": ADA}, headers), 403)
+        self.assertEqual(asker.forward_auth(ip=ADA, Origin="https://shop.example").status, 200)
+        self.assertEqual(asker.decide(ip=ADA)["remaining"], 0)
+
     def test_the_openapi_document_names_every_member(self):
         weir = self.ask_weir(rule("minute", "1/1000day", penalty='{ for = "1h" }', **BY_IP))
         asker = self.asker(weir)

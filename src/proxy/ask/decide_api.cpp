@@ -79,11 +79,19 @@ struct Endpoint {
   std::string_view path;
   std::string_view method;  // empty: any
   Serve serve;
+  bool for_programs = false;  // true: weir refuses browsers, whose pages may come from any site
 };
 
+// Returns true if a browser sends the call for a page. Forward authentication passes on such fields of a
+// client.
+bool is_from_browser(const http::Fields& fields) noexcept {
+  return http::find_field(fields, "origin") != nullptr ||
+         http::find_field(fields, "sec-fetch-site") != nullptr;
+}
+
 constexpr Endpoint kEndpoints[] = {
-    {"/v1/decide", "POST", serve_questions},
-    {"/v1/settle", "POST", serve_settlement},
+    {"/v1/decide", "POST", serve_questions, true},
+    {"/v1/settle", "POST", serve_settlement, true},
     {"/v1/forward-auth", "", serve_forward_auth},
     {"/v1/openapi.json", "GET", serve_openapi},
 };
@@ -94,6 +102,8 @@ net::Task<Ending> serve_decide(AskCall& call) {
   const auto& head = call.buffers.head;
   for (const auto& endpoint : kEndpoints) {
     if (endpoint.path != head.path) continue;
+    if (endpoint.for_programs && is_from_browser(head.fields))
+      return call.error(403, "this path is for programs, and the call comes from a page in a browser");
     if (endpoint.method.empty() || endpoint.method == head.method) return endpoint.serve(call);
     const std::string method(endpoint.method);
     return call.error(405, "this path accepts only " + method, "Allow: " + method + "\r\n");
