@@ -1,44 +1,31 @@
 #include "weir/policy/explain_request.hpp"
 
+#include "weir/http/described_head.hpp"
 #include "weir/http/target.hpp"
 #include "weir/policy/inspection.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace weir::policy {
 
 namespace {
 
-bool breaks_lines(std::string_view text) noexcept {
-  return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
-}
-
-bool is_one_line(const ExplainRequest& explain_request) {
-  return !breaks_lines(explain_request.method) && !breaks_lines(explain_request.target) &&
-         !breaks_lines(explain_request.host.value_or("")) &&
-         std::none_of(explain_request.headers.begin(), explain_request.headers.end(), [](const auto& header) {
-           return breaks_lines(header.first) || breaks_lines(header.second);
-         });
-}
-
-bool says(const ExplainRequest& explain_request, std::string_view name) {
-  return std::any_of(explain_request.headers.begin(), explain_request.headers.end(),
-                     [&](const auto& header) { return http::equal_ignoring_case(header.first, name); });
-}
-
-std::string text_of(const ExplainRequest& explain_request) {
+// Returns the head of the described request, with the length of its body. Returns nullopt if a part of the
+// description contains a line break or a NUL byte.
+std::optional<std::string> text_of(const ExplainRequest& explain_request) {
+  auto fields = explain_request.headers;
+  const auto& body = explain_request.body;
+  if (!body.empty() && !http::has_field(fields, "Content-Length") &&
+      !http::has_field(fields, "Transfer-Encoding"))
+    fields.emplace_back("Content-Length", std::to_string(body.size()));
   const auto host = explain_request.host.value_or("");
   // A question needs no host, and only HTTP/1.0 permits a request without one.
-  const bool lacks_host = explain_request.question && host.empty() && !says(explain_request, "Host");
-  std::string text = explain_request.method + " " + explain_request.target +
-                     (lacks_host ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
-  if (!host.empty()) text += "Host: " + host + "\r\n";
-  for (const auto& [name, value] : explain_request.headers)
-    text.append(name).append(": ").append(value).append("\r\n");
-  if (!explain_request.body.empty() && !says(explain_request, "Content-Length") &&
-      !says(explain_request, "Transfer-Encoding"))
-    text += "Content-Length: " + std::to_string(explain_request.body.size()) + "\r\n";
-  return text + "\r\n";
+  const bool lacks_host = explain_request.question && host.empty() && !http::has_field(fields, "Host");
+  return http::head_text({.method = explain_request.method,
+                          .target = explain_request.target,
+                          .host = host,
+                          .fields = fields,
+                          .minor_version = lacks_host ? 0U : 1U});
 }
 
 }  // namespace
@@ -46,7 +33,7 @@ std::string text_of(const ExplainRequest& explain_request) {
 std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                           std::span<const Route> routes, const ClientSettings& settings,
                                           const ExplainTime& time, double load) {
-  if (explain_request.host || says(explain_request, "Host")) return std::nullopt;
+  if (explain_request.host || http::has_field(explain_request.headers, "Host")) return std::nullopt;
   const std::string usual = "localhost";
   auto asked = explain_request;
   for (const auto& route : routes) {
@@ -74,8 +61,9 @@ Request request_of(const ClientSettings& settings, const base::IpAddress& peer, 
 std::optional<http::Fault> DescribedRequest::read(const ExplainRequest& explain_request,
                                                   const ClientSettings& settings, const ExplainTime& time,
                                                   double load) {
-  if (!is_one_line(explain_request)) return http::Fault{400, "it contains a line break or a NUL byte"};
-  text_ = text_of(explain_request);
+  auto text = text_of(explain_request);
+  if (!text) return http::Fault{400, "it contains a line break or a NUL byte"};
+  text_ = std::move(*text);
   body_ = explain_request.body;
   if (auto fault = http::parse_request_head(text_, head_)) return fault;
   head_.bounds = settings.bounds;
