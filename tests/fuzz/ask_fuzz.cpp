@@ -1,10 +1,13 @@
-// Fuzzes the messages that gRPC clients send to a listener with serves = "rls": calls, health checks and
-// reflection. Reading them must not fail but by an error, and all texts must lie within the message.
+// Fuzzes what askers send: messages of gRPC calls, health checks and reflection, and the JSON of questions
+// and settlements. Reading them must not fail but by an error. All texts of a message must lie within it, and
+// the head of a question must be rejected or say what the question says.
 #include "fuzz/input.hpp"
 
 #include "weir/ask/grpc_framing.hpp"
 #include "weir/ask/grpc_services.hpp"
+#include "weir/ask/question_json.hpp"
 #include "weir/ask/rls.hpp"
+#include "weir/http/head_parser.hpp"
 
 #include <string_view>
 
@@ -31,12 +34,42 @@ void read(std::string_view message) {
   (void)ask::proto_files().answer(message);
 }
 
+void check(const ask::Question& question) {
+  const auto text = ask::request_head(question);
+  http::RequestHead head;
+  if (!text || http::parse_request_head(*text, head)) return;
+  require(head.method == question.method, "the head has the method of the question");
+  require(head.target == question.target, "the head has the path of the question");
+  const auto own = question.host.empty() ? 0U : 1U;
+  require(head.fields.size() == question.headers.size() + own, "the head has no further fields");
+}
+
+void check(const ask::SettleRequest& request) {
+  const int told = (request.cost ? 1 : 0) + (request.status ? 1 : 0) + (request.refund ? 1 : 0);
+  require(told == 1, "a settlement says one thing");
+  require(!request.permit.empty(), "a settlement names its permit");
+}
+
+void read_json(std::string_view text) {
+  if (const auto list = ask::read_questions(text)) {
+    require(!list->questions.empty() && list->questions.size() <= ask::kMostQuestions, "a call is bounded");
+    for (const auto& question : list->questions) check(question);
+  } else {
+    require(!list.error().message.empty(), "a fault is a sentence");
+  }
+  if (const auto request = ask::read_settle_request(text))
+    check(*request);
+  else
+    require(!request.error().message.empty(), "a fault is a sentence");
+}
+
 }  // namespace
 }  // namespace weir::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace weir;
   std::string_view octets(reinterpret_cast<const char*>(bytes), size);
+  fuzz::read_json(octets);
   fuzz::read(octets);
   for (auto message = ask::first_grpc_message(octets, 1 << 16);
        message.state == ask::GrpcMessage::State::Whole; message = ask::first_grpc_message(octets, 1 << 16)) {
