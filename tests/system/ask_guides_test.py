@@ -194,7 +194,7 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask("/", proxy=proxy).status, 200)
 
     def test_another_weir_answers_if_one_is_away(self):
-        both = f"server 127.0.0.1:{closed_port()}; server 127.0.0.1:{self.weir.port};"
+        both = f"server 127.0.0.1:{closed_port()} max_fails=0; server 127.0.0.1:{self.weir.port};"
         proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", both)))
         self.assertEqual(self.ask_often(12, proxy=proxy), [200] * 5 + [429] * 7)
 
