@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """The guides for those who keep their own proxy: nginx and Caddy with the configurations of docs/guides and docker/, which ask a
-real weir about each request. Only ports, and paths of files, are changed."""
+real weir about each request. Only ports, paths of files and timeouts are changed."""
 
 import os
 import re
 import signal
 import subprocess
 import tempfile
+import threading
 
 from documents import TREE, blocks, commands, in_its_folder, is_keys_file, is_whole, on_free_ports
-from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, main, run_weir, together
+from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, chunked, closed_port, eventually, main, request_bytes, run_weir, together
 from processes import pause
 from proxies import Caddy, Nginx
 
@@ -233,6 +234,33 @@ class BehindNginx(Behind, TestCase):
             charge = { status = ["401", "403"] }""")
         self.assertEqual(self.ask_often(4, path="/login"), [200] * 3 + [429])
 
+    def test_delayed_request_waits_in_weir(self):
+        self.rules("""[[rule]]
+            name = "slowly"
+            key = ["ip"]
+            algorithm = "leaky_bucket"
+            limit = "4/s"
+            queue = 3""")
+        statuses = together(6, lambda _: self.ask("/").status)
+        self.assertEqual(sorted(statuses), [200] * 4 + [429] * 2)
+        times = sorted(exchange.arrived for exchange in self.upstream.exchanges)
+        self.assertGreater(times[-1] - times[0], 0.7, "four departures, 250 ms apart")
+
+    def test_concurrency_limit_counts_only_questions(self):
+        self.rules("""[[rule]]
+            name = "at-once"
+            key = ["ip"]
+            algorithm = "concurrency"
+            limit = 1""")
+        release = threading.Event()
+        self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))
+        with Client(self.proxy.port) as first, Client(self.proxy.port) as second:
+            for client in (first, second):
+                client.send(request_bytes("GET", "/"))
+            eventually(lambda: len(self.upstream.exchanges) == 2, "both requests are at the application")
+            release.set()
+            self.assertEqual([first.read().status, second.read().status], [200, 200])
+
     def test_refusal_is_429_whatever_the_rule_says(self):
         self.rules("""[[rule]]
             name = "plan"
@@ -260,6 +288,7 @@ class BehindNginxInDocker(BehindNginx):
 
     keys = False
     test_load_balancer_names_the_client = test_missing_key_is_401 = test_rule_with_a_charge_counts_each_request = None
+    test_delayed_request_waits_in_weir = test_concurrency_limit_counts_only_questions = None
     test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide = test_explanation_of_the_guide = None
     test_weir_listens_on_a_socket = None
 
