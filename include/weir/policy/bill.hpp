@@ -31,12 +31,22 @@ struct RuleLine {
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
-  bool add(const RuleLine& line, const limit::Charge& charge);
+  bool add(const RuleLine& line, const limit::Charge& charge) {
+    if (charges_.size() == limit::kMaxCharges) return false;
+    charges_.push_back(charge);
+    lines_.push_back(line);
+    outcomes_.emplace_back();
+    return true;
+  }
   // Adds the cost to the charge that the same rule already has for this key, and the line's descriptors to
   // those of the charge. For an elastic rule, changes both charges. Returns the sum of the costs; nullopt if
   // there is no such charge.
   std::optional<limit::Cost> merge(const RuleLine& line, const limit::Key& key, limit::Cost cost) noexcept;
-  void clear() noexcept;
+  void clear() noexcept {
+    charges_.clear();
+    lines_.clear();
+    outcomes_.clear();
+  }
   // Removes all charges after the first `size`.
   void cut(std::size_t size) noexcept;
   // Removes the given charges. The other charges keep their order.
@@ -63,5 +73,8 @@ struct BillLineRef {
   std::size_t line = 0;
   friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
 };
+// Returns the rule's charge that logs name: the first that refuses, or else the first. A rule has several
+// charges if it applies to several descriptors.
+[[nodiscard]] BillLineRef line_of(std::span<const Bill* const> bills, const Rule& rule) noexcept;
 
 }  // namespace weir::policy

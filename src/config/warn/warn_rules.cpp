@@ -15,9 +15,22 @@ namespace {
 
 using policy::Attribute;
 
+// Warns of settings for bodies and messages if no listener forwards requests, because questions have neither.
+void warn_of_idle_settings(const Settings& settings, ConfigWarnings& warnings) {
+  const bool proxies = std::any_of(
+      settings.listeners.begin(), settings.listeners.end(),
+      [](const net::ListenerSettings& listener) { return listener.serves == net::Serves::Proxy; });
+  if (proxies) return;
+  for (const auto& rule : settings.rules)
+    if (!rule.bandwidth.empty() || rule.messages)
+      warnings.add(rule, std::string("has ") + (rule.messages ? "messages" : "bandwidth") +
+                             ", which has no effect: no listener forwards requests, and questions have no "
+                             "bodies and no messages");
+}
+
 // Warns of rules that no request can meet. Questions need no route, so any rule may apply to them.
 void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
-  if (answers_questions(settings)) return;
+  if (answers_questions(settings)) return warn_of_idle_settings(settings, warnings);
   for (const auto& rule : settings.rules)
     if (is_for_questions(rule))
       warnings.add(rule, std::string("needs a ") + (rule.match.domains.empty() ? "descriptor" : "domain") +

@@ -2,14 +2,6 @@
 
 namespace weir::policy {
 
-bool Bill::add(const RuleLine& line, const limit::Charge& charge) {
-  if (charges_.size() == limit::kMaxCharges) return false;
-  charges_.push_back(charge);
-  lines_.push_back(line);
-  outcomes_.emplace_back();
-  return true;
-}
-
 std::optional<limit::Cost> Bill::merge(const RuleLine& line, const limit::Key& key,
                                        limit::Cost cost) noexcept {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
@@ -22,12 +14,6 @@ std::optional<limit::Cost> Bill::merge(const RuleLine& line, const limit::Key& k
     return charges_[i].cost;
   }
   return std::nullopt;
-}
-
-void Bill::clear() noexcept {
-  charges_.clear();
-  lines_.clear();
-  outcomes_.clear();
 }
 
 void Bill::cut(std::size_t size) noexcept {
@@ -47,6 +33,17 @@ void Bill::remove(limit::LineSet lines) noexcept {
     outcomes_[kept++] = outcomes_[i];
   }
   cut(kept);
+}
+
+BillLineRef line_of(std::span<const Bill* const> bills, const Rule& rule) noexcept {
+  BillLineRef first;
+  for (const Bill* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      if (bill->line(i).rule != &rule) continue;
+      if (bill->line(i).descriptors == 0 || !bill->outcomes()[i].allowed) return {bill, i};
+      if (first.bill == nullptr) first = {bill, i};
+    }
+  return first;
 }
 
 }  // namespace weir::policy

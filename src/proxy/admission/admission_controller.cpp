@@ -186,10 +186,8 @@ limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t l
 
 std::optional<limit::Key> AdmissionController::key_in(const policy::Rule* rule) const {
   if (rule == nullptr) return std::nullopt;
-  for (const auto* bill : bills_)
-    for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (bill->line(i).rule == rule) return key_told(*bill, i);
-  return std::nullopt;
+  const auto [bill, line] = policy::line_of(bills_, *rule);
+  return bill != nullptr ? std::optional(key_told(*bill, line)) : std::nullopt;
 }
 
 boost::container::static_vector<observe::AppliedRule, AdmissionController::kMostAsked>

@@ -177,6 +177,15 @@ TEST(QuestionRules, ThatNobodyAsksAreWarnedOf) {
               Contains(HasSubstr("rule \"r\" needs a descriptor, which only a question has")));
 }
 
+TEST(QuestionRules, WithSettingsThatOnlyRequestsHaveAreWarnedOf) {
+  const std::string paced = "[[rule]]\nname = \"b\"\nbandwidth = \"1MiB/s\"\nkey = [\"ip\"]\n";
+  EXPECT_THAT(warnings_of(asked("serves = \"decide\"\n" + paced)),
+              ElementsAre("rule \"b\" has bandwidth, which has no effect: no listener forwards requests, and "
+                          "questions have no bodies and no messages"));
+  EXPECT_THAT(warnings_of(with("[[listener]]\naddress = \"127.0.0.1:2\"\nserves = \"decide\"\n" + paced)),
+              Not(Contains(HasSubstr("has bandwidth"))));
+}
+
 TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
   EXPECT_THAT(
       mistakes_in(with("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { domains = [\"a\"] }\n")),

@@ -212,6 +212,22 @@ TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {
   EXPECT_EQ(charged().size(), limit::kMaxCharges);
 }
 
+TEST_F(Descriptors, LogsNameTheKeyThatIsRefused) {
+  add("by-user", {"descriptor:user"});
+  add("by-ip", {"ip"});
+  ask({{"user", "ada"}});
+  ask({{"user", "bob"}});
+  EXPECT_FALSE(collect());
+  auto outcomes = evaluation_.local.outcomes();
+  const Bill* const bills[] = {&evaluation_.local};
+  for (auto& outcome : outcomes) outcome.allowed = true;
+  EXPECT_EQ(line_of(bills, rules_[0]), (BillLineRef{bills[0], 0}));
+  outcomes[1].allowed = false;
+  EXPECT_EQ(line_of(bills, rules_[0]), (BillLineRef{bills[0], 1}));
+  EXPECT_EQ(line_of(bills, rules_[1]), (BillLineRef{bills[0], 2}));
+  EXPECT_EQ(line_of(bills, rule_of("other", {})), BillLineRef{});
+}
+
 TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
   auto& rule = add("by-user", {"descriptor:user"});
   rule.store = Store::Redis;
