@@ -30,7 +30,7 @@ std::vector<std::string> files_in_answer(std::uint32_t tag, const std::string& n
   return names;
 }
 
-std::int64_t error_of(const std::string& request) {
+std::int64_t error_code_of(const std::string& request) {
   const auto answer = proto_files().answer(request).value();
   const auto errors = texts_in(answer, kError);
   if (errors.empty()) return 0;
@@ -65,10 +65,10 @@ TEST(Reflection, FileIsFoundByItsName) {
 }
 
 TEST(Reflection, UnknownNamesAreNotFoundAndExtensionsAreNotImplemented) {
-  EXPECT_EQ(error_of(request(kSymbol, "no.such.Thing")), 5);
-  EXPECT_EQ(error_of(request(kFile, "none.proto")), 5);
-  EXPECT_EQ(error_of(request(kExtensions, "grpc.health.v1.HealthCheckRequest")), 12);
-  EXPECT_EQ(error_of(""), 12);
+  EXPECT_EQ(error_code_of(request(kSymbol, "no.such.Thing")), 5);
+  EXPECT_EQ(error_code_of(request(kFile, "none.proto")), 5);
+  EXPECT_EQ(error_code_of(request(kExtensions, "grpc.health.v1.HealthCheckRequest")), 12);
+  EXPECT_EQ(error_code_of(""), 12);
 }
 
 TEST(Reflection, AnswerRepeatsTheRequest) {
