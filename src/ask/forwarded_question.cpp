@@ -70,6 +70,7 @@ base::Result<Question> forwarded_question(const http::RequestHead& head, bool au
     if (is_clients(field, authorization_is_token)) question.headers.emplace_back(field.name, field.value);
   if (auto earlier = earlier_addresses(head.fields); !earlier.empty())
     question.headers.emplace_back("X-Forwarded-For", std::move(earlier));
+  question.answer_waits = true;
   return question;
 }
 

@@ -86,6 +86,16 @@ class RlsOfJs(RlsTestCase):
         self.assertEqual(codes, [DEADLINE_EXCEEDED] * 4)
         eventually(lambda: weir.metric("weir_decide_questions_total", api="rls", result="error") == 4, "weir has refused by the deadline")
 
+    def test_call_that_its_client_cancels_while_it_waits_is_not_charged(self):
+        weir = self.secured(rule("spaced", "1/min", key=by("user"), algorithm='"leaky_bucket"', queue=1))
+        request = rls_request(self.messages, "edge", {"user": "ann"}).SerializeToString()
+        self.assertEqual(self.ask(weir, {"user": "ann"}).overall_code, OK)
+        waiting = self.node.begin(weir, SHOULD_RATE_LIMIT, request, timeout=100)
+        eventually(lambda: weir.metric("weir_decide_questions_total", api="rls", result="allowed") == 2, "the call waits for its departure")
+        self.assertEqual(self.ask(weir, {"user": "ann"}).overall_code, OVER_LIMIT)
+        waiting.tell(cancel=True)
+        eventually(lambda: self.code(weir, SHOULD_RATE_LIMIT, request, timeout=10) == DEADLINE_EXCEEDED, "the place in the queue is free again")
+
     def test_health_and_reflection_are_served(self):
         weir = self.secured(rule("logins", "4/day", key=by("path")))
         for secure in (False, True):

@@ -4,6 +4,7 @@ clients."""
 
 import json
 import random
+import time
 
 from harness import Client, Redis, TestCase, Upstream, Weir, eventually, main, rule, together
 from rls_client import DAY, OK, OVER_LIMIT, RlsClient, fields_of, insecure
@@ -114,7 +115,9 @@ class Decisions(RlsTestCase):
     def test_answer_waits_for_the_departure(self):
         weir = self.weir(rule("spaced", "5/s", key=by("user"), algorithm='"leaky_bucket"', queue=3))
         client = self.client(weir)
+        began = time.monotonic()
         codes = together(5, lambda _: client.code("edge", {"user": "ann"}))
+        self.assertGreater(time.monotonic() - began, 0.58)  # the fourth departs 600 ms after the first
         self.assertLessEqual(codes.count(OVER_LIMIT), 1)
         self.assertGreaterEqual(codes.count(OK), 4)
 

@@ -35,7 +35,9 @@ struct Answer {
   std::string body{};          // the body of the refusal; empty if allowed
   std::string permit{};        // the name of the permit; empty: there is nothing to settle
   std::string error{};         // why weir could not decide; empty: weir has decided. `status` is 503 or 504.
-  std::vector<DescriptorStatus> descriptors{};  // one for each descriptor of the question; empty without a decision
+  // One for each descriptor of the question, in its order. Rules that concern the whole question count for
+  // each. Empty if there is no decision.
+  std::vector<DescriptorStatus> descriptors{};
 };
 
 }  // namespace weir::ask

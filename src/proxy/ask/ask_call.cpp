@@ -104,19 +104,27 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   worker.counters.ask.seconds.record(took);
   worker.counters.ask.questions(api, result_of(answer)).add();
   client.watch.note_work(took);
-  if (api == observe::AskApi::ForwardAuth && answer.wait > base::Duration{0})
+  if (exchange != nullptr && exchange->question().answer_waits && answer.wait > base::Duration{0})
     co_await await_departure(*exchange, answer);
   co_return answer;
 }
 
-// Waits for the departure of an admitted request, because the proxies of this API cannot wait by themselves.
+// Waits for the departure of an admitted request, because the asker cannot wait by itself.
 // If the asker disconnects or weir stops, refunds the charges and changes the answer.
 net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer& answer) {
-  const bool departed = co_await wait_for_departure(answer.wait);
+  net::Timer timer(worker.executor);
+  timer.expires_after(answer.wait);
+  net::ErrorCode cancelled;
+  client.watch.begin_cancellable_wait();
+  {
+    const ScopedCancelTarget cancel_target(departure_, timer);
+    co_await timer.async_wait(net::use_task(cancelled));
+  }
+  client.watch.end_cancellable_wait();
   if (client.watch.left() || client.watch.has_gone()) {
     question.withdraw(0, "client_left");
     answer = {};
-  } else if (!departed) {
+  } else if (cancelled) {
     question.withdraw(503, "stopped");
     answer = error_answer(503, "this server is stopping; please retry");
   }
@@ -156,19 +164,6 @@ net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   }
   client.watch.disarm();
   co_return reply->result.value_or(Permits::Result::Unreachable);
-}
-
-net::Task<bool> AskCall::wait_for_departure(base::Duration wait) {
-  net::Timer timer(worker.executor);
-  timer.expires_after(wait);
-  net::ErrorCode cancelled;
-  client.watch.begin_cancellable_wait();
-  {
-    const ScopedCancelTarget cancel_target(departure_, timer);
-    co_await timer.async_wait(net::use_task(cancelled));
-  }
-  client.watch.end_cancellable_wait();
-  co_return !cancelled;
 }
 
 net::Task<Ending> AskCall::answer(http::Answer answer) {

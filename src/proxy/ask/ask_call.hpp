@@ -55,13 +55,10 @@ class AskCall {
 
   // Decides about a question, and counts it. If the asker has disconnected, the answer's status is 0. Askers
   // of the decide API get a permit if the question wants one, or if an applied rule needs a settlement.
+  // With Question::answer_waits, returns when the request may go on.
   [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
-
-  // Waits until a question's request may go on (Answer::wait). Returns false if the asker has disconnected or
-  // weir stops.
-  [[nodiscard]] net::Task<bool> wait_for_departure(base::Duration wait);
 
   // Sends the answer to the call. gRPC calls get a trailers-only answer.
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);

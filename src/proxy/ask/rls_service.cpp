@@ -60,8 +60,6 @@ class RlsDecision {
   // Decides about all descriptors. Returns null if weir has decided. Returns the answer that says why it
   // could not decide; its status is 0 if the asker has disconnected.
   [[nodiscard]] net::Task<const ask::Answer*> run();
-  // Returns how long the answer must wait, because a rule delays the request.
-  [[nodiscard]] base::Duration wait() const noexcept;
   // Appends the RateLimitResponse.
   void append_answer(std::string& out) const;
 
@@ -106,12 +104,6 @@ net::Task<const ask::Answer*> RlsDecision::run() {
   co_return nullptr;
 }
 
-base::Duration RlsDecision::wait() const noexcept {
-  base::Duration longest{0};
-  for (const auto& answer : answers_) longest = std::max(longest, answer.wait);
-  return longest;
-}
-
 void RlsDecision::append_answer(std::string& out) const {
   boost::container::static_vector<ask::RlsStatus, ask::kMostDescriptors> statuses;
   for (const auto& answer : answers_)
@@ -138,10 +130,6 @@ net::Task<Ending> limit_rate(AskCall& call, GrpcReply& reply, std::string_view m
   RlsDecision decision(call, std::move(*rls));
   const auto* undecided = co_await decision.run();
   if (undecided == nullptr) {
-    if (const auto wait = decision.wait(); wait > base::Duration{0}) {
-      const bool departed = co_await call.wait_for_departure(wait);
-      if (!departed) co_return Ending::Close;
-    }
     decision.append_answer(reply.begin_message());
     co_return co_await reply.finish();
   }
