@@ -122,6 +122,19 @@ class Python(TestCase):
             permit.__exit__(None, None, None)
         self.complete(client)
 
+    def test_stated_cost_takes_the_place_of_one(self):
+        limits = ('[[rule]]\nname = "units"\nkey = ["descriptor:user"]\nmatch = { domains = ["bulk"] }\nalgorithm = "fixed_window"\nlimit = "100/day"\n'
+                  '[[rule]]\nname = "bulk-at-once"\nkey = ["descriptor:user"]\nmatch = { domains = ["bulk"] }\nalgorithm = "concurrency"\nlimit = 1\n')
+        weir = self.start(Weir(configuration(limits)))
+        client, question = self.client(weir.port), {"domain": "bulk", "attributes": {"user": "ann"}, "cost": 40}
+        with client.permit(**question), self.assertRaises(self.module.Refused) as refused:
+            client.permit(**question).__enter__()
+        self.assertEqual(refused.exception.answer["rule"], "bulk-at-once")
+        with client.permit(**question) as permit:
+            permit.cost = 10
+        self.assertEqual(client.decide({**question, "cost": 51})[0]["allowed"], False)
+        self.assertEqual(client.decide({**question, "cost": 50})[0]["allowed"], True)
+
     def test_threads_share_a_client(self):
         client = self.client()
 

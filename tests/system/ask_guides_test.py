@@ -80,7 +80,8 @@ class Behind:
     def test_check_has_nothing_to_say(self):
         folder = self.weir.folder
         environment = {**os.environ, "WEIR_ASK_TOKEN": TOKEN}
-        done = subprocess.run([WEIR, "check", "--strict", folder / "weir.toml"], capture_output=True, text=True, timeout=2 * PATIENCE, env=environment)
+        done = subprocess.run([WEIR, "check", "--strict", folder / "weir.toml"], capture_output=True, text=True, timeout=2 * PATIENCE,
+                              env=environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_parallel_requests_get_exactly_the_limit(self):
@@ -118,6 +119,9 @@ class Behind:
         lies = {"X_Forwarded_Uri": "/", "X_Forwarded_Method": "PURGE", "X_Forwarded_Host": "other", "X_Forwarded_Proto": "https"}
         statuses = [self.ask(X_Forwarded_For=f"203.0.113.{number}", X_Real_IP=f"203.0.113.{number}", **lies).status for number in range(6)]
         self.assertEqual(statuses, [200] * 5 + [429])
+
+    def test_pages_in_browsers_are_clients_like_others(self):
+        self.assertEqual(self.ask(Origin="https://example.com", Sec_Fetch_Site="cross-site", Cookie="a=b").status, 200)
 
     def test_bodies_and_queries_reach_the_application(self):
         body = b"x" * 200_000
@@ -355,6 +359,24 @@ class BehindCaddyInDocker(BehindCaddy):
 
     def proxy_text(self):
         return (TREE / "docker/ask/Caddyfile").read_text().replace(":8080 {", "http://:PORT {")
+
+
+class Traefik(TestCase):
+    """Questions as forward.go and forwarded_header.go of Traefik 3 make them: a GET with the client's fields and these."""
+
+    def test_questions_of_traefik(self):
+        behind = Behind()
+        behind.guide = "behind-caddy-traefik"
+        weir = self.start(behind.make_weir())
+        fields = {"User-Agent": "curl", "Accept": "*/*", "Accept-Encoding": "gzip", "Origin": "https://example.com", "X-Api-Key": "ann-1",
+                  "X-Forwarded-Host": "api.example.com", "X-Forwarded-Method": "POST", "X-Forwarded-Port": "443", "X-Forwarded-Proto": "https",
+                  "X-Forwarded-Server": "edge", "X-Forwarded-Uri": "/reports/1?refuse=500", "X-Real-Ip": "203.0.113.7", "X-Forwarded-For": "203.0.113.7"}
+        with Client(weir.port) as traefik:
+            answers = [traefik.request("GET", "/v1/forward-auth", fields) for _ in range(6)]
+            self.assertEqual([one.status for one in answers], [200] * 5 + [429])
+            self.assertEqual(answers[5].json()["retry_after_seconds"], int(answers[5]["retry-after"]))
+            del fields["X-Api-Key"]
+            self.assertEqual([traefik.request("GET", "/v1/forward-auth", fields).status for _ in range(6)], [200] * 5 + [429])
 
 
 if __name__ == "__main__":
