@@ -8,7 +8,8 @@ import signal
 import tempfile
 
 from ask_client import Asker, AskTestCase
-from harness import PATIENCE, Redis, Upstream, Weir, config, eventually, logged_requests, main, rule, together
+from harness import (PATIENCE, Redis, Upstream, Weir, client_tls, config, eventually, logged_requests, main, make_authority,
+                     make_certificate, make_client_certificate, rule, together)
 from http2_client import Http2Client
 from key_issuer import Ed25519Issuer, KeyServer
 from usage_test import SECRET, token
@@ -245,6 +246,19 @@ class Access(AskTestCase):
         self.assertEqual(weir.metric("weir_decide_denied_total"), 4)
         for headers in ({"Authorization": "Bearer open-sesame-1234"}, {"X-Weir-Token": "open-sesame-1234"}):
             self.assertTrue(self.asker(weir, headers=headers).decide({})["allowed"])
+
+    def test_a_certificate_in_place_of_a_token(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
+        files = {**make_certificate(folder), **make_authority(folder)}
+        make_client_certificate(folder, "edge-proxy", "/CN=edge-proxy")
+        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }], client_ca = "ca.crt", client_auth = "require" }'
+        cert = rule("cert", "1/1000day", key='["cert:subject"]', on_missing='"reject"')
+        weir = self.ask_weir(cert, decide=tls, files=files)
+        asker = self.asker(weir, tls=client_tls(files["edge.crt"], shown=folder / "edge-proxy"))
+        answer = asker.decide(ip=ADA)
+        self.assertEqual((answer["allowed"], answer["status"]), (False, 401), "the asker's certificate is not the client's")
+        with self.assertRaises(OSError):
+            self.asker(weir, tls=client_tls(files["edge.crt"])).decide(ip=ADA)
 
     def test_pages_in_browsers_are_refused(self):
         weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP))
