@@ -210,18 +210,22 @@ __extension__ using Product = unsigned __int128;
 struct Answer {
   const RuleLine* line = nullptr;
   const limit::Outcome* outcome = nullptr;
-  std::uint64_t margin = 0;  // by how many units the enforced limit exceeds the limit that clients see
+  std::uint64_t margin = 0;   // by how many units the enforced limit exceeds the limit that clients see
+  limit::Cost uncharged = 0;  // units that the outcome subtracts, although the charge does not remain
 
   [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
-    return outcome->remaining > margin ? outcome->remaining - margin : 0;
+    const auto left = outcome->remaining + uncharged;
+    return left > margin ? left - margin : 0;
   }
 };
 
 Answer answer_of(const RuleLine& line, const limit::Outcome& outcome) noexcept {
   const auto& applied = line.applied;
   const bool same = applied.told == applied.limiter;
-  return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
+  return {.line = &line,
+          .outcome = &outcome,
+          .margin = same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
 }
 
 // Returns true if the remaining share (remaining / quota) of `a` is smaller than that of `b`. With a quota of
@@ -278,10 +282,8 @@ class Spokesmen {
       decision.outcome.retry_after = wait_;
       decision.outcome.more_after = std::min(decision.outcome.more_after, wait_);
     }
-    if (speaker.margin != 0) {
-      decision.outcome.remaining = speaker.remaining();
-      if (speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
-    }
+    decision.outcome.remaining = speaker.remaining();
+    if (speaker.margin != 0 && speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
     decision.exceeded = exceeded_ && !refusal_.outcome;
     return decision;
   }
@@ -300,18 +302,12 @@ class Spokesmen {
   bool exceeded_ = false;
 };
 
-// Decides by the enforced charges for which `concerns` returns true.
-template <class Concerns>
-Decision decide_by(std::span<const Bill* const> bills, base::TimePoint now, Concerns concerns) noexcept {
-  Spokesmen spokesmen(now);
-  for (const Bill* bill : bills) {
-    const auto outcomes = bill->outcomes();
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      if (!bill->charges()[i].enforced || !concerns(bill->line(i))) continue;
-      spokesmen.hear(answer_of(bill->line(i), outcomes[i]));
-    }
-  }
-  return spokesmen.decision();
+// Calls visit(bill, i) for each enforced charge.
+template <class Visit>
+void for_each_enforced(std::span<const Bill* const> bills, Visit visit) noexcept {
+  for (const Bill* bill : bills)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (bill->charges()[i].enforced) visit(*bill, i);
 }
 
 }  // namespace
@@ -323,15 +319,29 @@ base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::Ti
 }
 
 Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept {
-  return decide_by(bills, now, [](const RuleLine&) { return true; });
+  Spokesmen spokesmen(now);
+  for_each_enforced(bills, [&](const Bill& bill, std::size_t i) {
+    spokesmen.hear(answer_of(bill.line(i), bill.outcomes()[i]));
+  });
+  return spokesmen.decision();
 }
 
 Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
                                std::size_t descriptor) noexcept {
   const auto bit = std::uint32_t{1} << descriptor;
-  return decide_by(bills, now, [bit](const RuleLine& line) {
-    return line.descriptors == 0 || (line.descriptors & bit) != 0;
+  bool refused = false;
+  for_each_enforced(
+      bills, [&](const Bill& bill, std::size_t i) { refused = refused || !bill.outcomes()[i].allowed; });
+  Spokesmen spokesmen(now);
+  for_each_enforced(bills, [&](const Bill& bill, std::size_t i) {
+    const auto& line = bill.line(i);
+    if (line.descriptors != 0 && (line.descriptors & bit) == 0) return;
+    const auto& outcome = bill.outcomes()[i];
+    auto answer = answer_of(line, outcome);
+    if (refused && outcome.allowed) answer.uncharged = bill.charges()[i].cost;
+    spokesmen.hear(answer);
   });
+  return spokesmen.decision();
 }
 
 BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept {

@@ -269,6 +269,25 @@ TEST_F(Descriptors, DecisionForADescriptorRegardsItsChargesAndThoseOfTheWholeQue
   EXPECT_EQ(decision(2).verdict, Verdict::Reject);
 }
 
+TEST_F(Descriptors, RefusedQuestionLeavesTheUnitsOfItsOtherDescriptors) {
+  add("by-user", {"descriptor:user"});
+  add("by-path", {"descriptor:path"});
+  ask({{"user", "ada"}}, true);
+  ask({{"path", "/"}}, true).cost = 4;
+  EXPECT_EQ(charged(), (Charged{{"by-user", 1}, {"by-path", 2}}));
+  auto outcomes = evaluation_.local.outcomes();
+  outcomes[0] = {.allowed = true, .remaining = 3};
+  outcomes[1] = {.allowed = true, .remaining = 5};
+  const std::array<const Bill*, 1> bills{&evaluation_.local};
+  const auto remaining = [&](std::size_t descriptor) {
+    return decide_for_descriptor(bills, kNow, descriptor).outcome.remaining;
+  };
+  EXPECT_EQ(remaining(1), 5U);
+  outcomes[0].allowed = false;
+  EXPECT_EQ(remaining(0), 3U) << "a refusal subtracts nothing";
+  EXPECT_EQ(remaining(1), 9U) << "weir has not charged the 4 units";
+}
+
 TEST_F(Descriptors, DomainIsAConditionAndAKey) {
   auto& rule = add("by-domain", {"domain"});
   auto& edge = add("edge", {"ip"});
