@@ -86,10 +86,10 @@ class AdmissionController {
   // Returns the decision by the present outcomes of the charges, which a settlement may have changed since
   // the request was admitted.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
-  // Returns the decision that concerns one descriptor of a question. `descriptor`: its index in
-  // Request::descriptors.
+  // Returns the decision that concerns one descriptor of a question, also after a refusal has refunded the
+  // charges. `descriptor`: its index in Request::descriptors. REQUIRES that there is a decision.
   [[nodiscard]] policy::Decision decision_for_descriptor(std::size_t descriptor) const {
-    return policy::decide_for_descriptor(asked(), decided_at_, descriptor);
+    return policy::decide_for_descriptor(std::span(bills_).first(heard_), decided_at_, descriptor);
   }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
   // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state

@@ -123,6 +123,19 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   }
 }
 
+// After a refusal, weir refunds the charges. The decision about a descriptor still says what refused.
+TEST(AdmissionRedis, DecisionForADescriptorStillNamesTheRefusalAfterTheRefund) {
+  Site site({rule_of("user", a_day(9)), in_redis("user", a_day(1), OnStoreFailure::Local)},
+            redis::RedisSettings{});
+  Asked(site).admission.keep();
+  const Asked refused(site);
+  ASSERT_EQ(refused.verdict(), Verdict::Reject);
+  const auto decision = refused.admission.decision_for_descriptor(0);
+  EXPECT_EQ(decision.verdict, Verdict::Reject);
+  EXPECT_EQ(decision.rule, &site.config.rules[1]);
+  EXPECT_NE(decision.limiter, nullptr);
+}
+
 // A penalty of an hour, which the second violation begins.
 constexpr limit::Penalty kPenalty{
     .after = 2, .first = hours(1), .grows = 1, .most = hours(1), .forget = hours(24)};
