@@ -21,7 +21,7 @@ class PermitOwners {
   [[nodiscard]] unsigned join(net::Executor executor, Permits& permits);
   void leave(unsigned owner) noexcept;
 
-  // Called on the thread of the worker. Must not throw.
+  // Called on the thread of the worker. If it throws std::bad_alloc, the worker goes on with other work.
   using Job = std::function<void(Permits&)>;
   // Lets the worker run `job` soon. The worker does not run it if it ends before. Returns false if no worker
   // has this number.

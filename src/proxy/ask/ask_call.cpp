@@ -7,6 +7,7 @@
 #include "weir/net/use_task.hpp"
 #include "weir/observe/json_text.hpp"
 
+#include <new>
 #include <utility>
 
 namespace weir::proxy {
@@ -142,7 +143,7 @@ void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answ
 }
 
 // Asks the worker of the permit. The reply comes back as a job for this worker. It finds no waiter if the
-// call has ended meanwhile.
+// call has ended meanwhile. If memory runs out there, the reply says so, or none comes.
 net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   auto& permits = worker.permits();
   const auto owner = Permits::owner_of(request.permit);
@@ -151,7 +152,11 @@ net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   auto reply = std::make_shared<SettleReply>(worker.executor);
   auto ask_owner = [reply, told = std::move(request), back = permits.number(),
                     owners = permits.owners()](Permits& theirs) {
-    const auto result = theirs.settle(told);
+    auto result = Permits::Result::Unreachable;
+    try {
+      result = theirs.settle(told);
+    } catch (const std::bad_alloc&) {  // the permit remains open
+    }
     (void)owners->post(back, [reply, result](Permits&) { reply->give(result); });
   };
   if (permits.owners() == nullptr || !permits.owners()->post(*owner, std::move(ask_owner)))

@@ -1,5 +1,6 @@
 #include "weir/proxy/permit_owners.hpp"
 
+#include <new>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -23,8 +24,12 @@ bool PermitOwners::post(unsigned owner, Job job) {
   const std::lock_guard lock(mutex_);
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return false;
-  net::asio::post(found->second.executor,
-                  [permits = found->second.permits, todo = std::move(job)] { todo(*permits); });
+  net::asio::post(found->second.executor, [permits = found->second.permits, todo = std::move(job)] {
+    try {
+      todo(*permits);
+    } catch (const std::bad_alloc&) {  // an exception would end the worker's loop
+    }
+  });
   return true;
 }
 
