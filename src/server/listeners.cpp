@@ -42,8 +42,9 @@ std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings
   return std::make_shared<const proxy::Http2Settings>(settings);
 }
 
-// Returns null if the listener proxies. `workers`: the number of workers that share max_permits.
-std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& listener, std::size_t workers) {
+// Returns null if the listener proxies. `open_permits`: counts the permits of the listener.
+std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& listener,
+                                                 const std::shared_ptr<proxy::PermitCount>& open_permits) {
   using Api = proxy::AskSettings::Api;
   if (listener.serves == net::Serves::Proxy) return nullptr;
   const auto& options = listener.ask;
@@ -51,7 +52,8 @@ std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& li
       proxy::AskSettings{.api = listener.serves == net::Serves::Decide ? Api::Decide : Api::Rls,
                          .token = options.token,
                          .permit_ttl = options.permit_ttl,
-                         .max_permits = std::max<std::size_t>(options.max_permits / workers, 1),
+                         .max_permits = options.max_permits,
+                         .open_permits = open_permits,
                          .together = options.together});
 }
 
@@ -168,7 +170,9 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
       const auto old = std::find_if(before.begin(), before.end(),
                                     [&](const Listener& each) { return each.number == listener.number; });
       listener.sockets = std::move(old->sockets);
-      listener.name = std::move(old->name);  // must be set before acceptor() below uses it
+      // must be set before acceptor() below uses them
+      listener.name = std::move(old->name);
+      listener.open_permits = std::move(old->open_permits);
       before.erase(old);
       if (one.changed || other_bound)
         for (const auto& worker : workers_) worker->renew(listener.number, acceptor(listener));
@@ -189,7 +193,7 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
           listener.settings.name,
           most_sessions_,
           http2_of(listener.settings),
-          ask_of(listener.settings, workers_.size())};
+          ask_of(listener.settings, listener.open_permits)};
 }
 
 // Distributes the sockets among the workers. Each socket gets a worker, even if there are more sockets than

@@ -10,6 +10,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/net/listener_settings.hpp"
+#include "weir/proxy/permit_count.hpp"
 #include "weir/server/certificates.hpp"
 #include "weir/upgrade/connection_transfer.hpp"
 
@@ -84,6 +85,8 @@ class Listeners {
     // Copies of the workers' sockets, for an upgrade to hand to the new process.
     std::vector<net::ListeningSocket> sockets{};
     std::string name{};  // address with the actual port; stays valid after the sockets are closed
+    // The open permits of the listener's askers. Shared with the workers.
+    std::shared_ptr<proxy::PermitCount> open_permits = std::make_shared<proxy::PermitCount>();
   };
 
   // Prepares one listener for the public prepare(). Opens sockets only if the listener is new. The error says

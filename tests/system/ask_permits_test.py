@@ -2,6 +2,7 @@
 """A permit lets an asker correct or refund the charges of a question later. It ends once, and its bound and its time are kept."""
 
 import json
+import signal
 
 from algorithms_test import plain
 from ask_client import Asker, AskTestCase
@@ -81,22 +82,33 @@ class Permits(AskTestCase):
         self.assertEqual((answer["allowed"], answer["headers"]["X-RateLimit-Limit"]), (True, "1"))
         self.assertEqual(asker.settle(answer["permit"], refund=True).status, 200)
 
-    def test_the_number_of_permits_is_bounded(self):
-        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP), decide="max_permits = 2")
+    def test_the_number_of_permits_is_bounded_for_each_listener(self):
+        other = '[[listener]]\nname = "other"\naddress = "127.0.0.1:0"\nserves = "decide"\nmax_permits = 2\n'
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP), decide="max_permits = 3", more=other)
+
+        def ask(port):
+            """Asks over new connections, which the kernel spreads over both workers."""
+            responses = []
+            for _ in range(8):
+                with Asker(port) as asker:
+                    responses.append(asker.post("/v1/decide", {"ip": ADA, "permit": True}))
+            return [response.status for response in responses], responses
+        for port, bound in ((weir.ports[2], 3), (weir.ports[1], 2)):
+            statuses, responses = ask(port)
+            self.assertEqual(statuses, [200] * bound + [503] * (8 - bound))
+            self.assertEqual(responses[-1].json()["status"], 503)
+            self.assertIn("max_permits", responses[-1].json()["error"])
+        permit = responses[0].json()["permit"]
+        self.assertEqual(weir.metric("weir_decide_permits_full_total"), 5 + 6)
         asker = self.asker(weir)
-        permits = []
-        while True:  # each worker has its share of the bound
-            response = asker.post("/v1/decide", {"ip": ADA, "permit": True})
-            if response.status != 200:
-                break
-            permits.append(response.json()["permit"])
-        self.assertEqual((response.status, response.json()["status"]), (503, 503))
-        self.assertIn("max_permits", response.json()["error"])
-        self.assertEqual(len(permits), 1)
-        self.assertEqual(weir.metric("weir_decide_permits_full_total"), 1)
-        self.assertEqual(self.remaining(asker), 100 - len(permits) - 1, "the question without a permit is charged nothing")
-        self.assertEqual(asker.settle(permits[0], refund=True).status, 200)
-        self.assertIn("permit", asker.decide(ip=ADA, permit=True))
+        self.assertEqual(self.remaining(asker), 100 - 5 - 1, "a question without a permit is charged nothing")
+        self.assertEqual(asker.settle(permit, refund=True).status, 200)
+        self.assertEqual(ask(weir.ports[1])[0], [200] + [503] * 7)
+        file = weir.folder / "weir.toml"
+        file.write_text(file.read_text().replace("max_permits = 3", "max_permits = 4"))
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("reloaded")
+        self.assertEqual(ask(weir.ports[2])[0], [200] + [503] * 7, "a reload keeps the count")
 
     def test_rules_settle_by_the_answer_of_the_askers_server(self):
         login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')

@@ -3,14 +3,16 @@
 #pragma once
 
 #include "weir/base/time.hpp"
+#include "weir/proxy/permit_count.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace weir::proxy {
 
-// Immutable. Workers share the object.
+// Immutable, apart from the count of permits. Workers share the object.
 struct AskSettings {
   enum class Api : std::uint8_t {
     Decide,  // JSON over HTTP: /v1/decide, /v1/settle and /v1/forward-auth
@@ -19,10 +21,10 @@ struct AskSettings {
   Api api = Api::Decide;
   std::string token{};                    // the bearer token that askers must send; empty: none
   base::Duration permit_ttl{60'000'000};  // how long a permit waits for its settlement
-  std::size_t max_permits = 0;            // largest number of open permits of each worker
+  std::size_t max_permits = 0;            // largest number of open permits, of all workers together
+  std::shared_ptr<PermitCount> open_permits = std::make_shared<PermitCount>();  // of the listener; not null
   // True: weir charges all descriptors of a call or none. False: weir charges each descriptor by itself.
   bool together = true;
-  friend bool operator==(const AskSettings&, const AskSettings&) = default;
 };
 
 }  // namespace weir::proxy

@@ -132,9 +132,8 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
 }
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
-  auto& permits = worker.permits();
-  if (permits.size() < settings.max_permits) {
-    answer.permit = permits.add(std::move(question), settings.permit_ttl);
+  if (auto place = PermitCount::take(settings.open_permits, settings.max_permits)) {
+    answer.permit = worker.permits().add(std::move(question), std::move(*place), settings.permit_ttl);
     return;
   }
   question->withdraw(503, "permits_full");

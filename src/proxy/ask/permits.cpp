@@ -33,11 +33,12 @@ Permits::~Permits() {
   while (!open_.empty()) end(open_.begin(), observe::PermitEnd::Expired);
 }
 
-std::string Permits::add(std::unique_ptr<QuestionExchange> question, base::Duration ttl) {
+std::string Permits::add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
+                         base::Duration ttl) {
   auto name = new_name(number_);
   const auto deadline = deadlines_.emplace(worker_.clock.now() + ttl, name);
   try {
-    open_.emplace(name, Permit{std::move(question), deadline});
+    open_.emplace(name, Permit{std::move(question), std::move(place), deadline});
   } catch (...) {
     deadlines_.erase(deadline);
     throw;

@@ -9,6 +9,7 @@
 #include "weir/base/time.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/ask_tallies.hpp"
+#include "weir/proxy/permit_count.hpp"
 #include "weir/proxy/permit_owners.hpp"
 #include "weir/proxy/worker.hpp"
 
@@ -30,10 +31,10 @@ class Permits final : private net::Watched {
   Permits(const Permits&) = delete;
   Permits& operator=(const Permits&) = delete;
 
-  [[nodiscard]] std::size_t size() const noexcept { return open_.size(); }
   // Keeps a question until it is settled, but at most for `ttl`. Returns the name of the permit, which nobody
-  // can guess.
-  [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question, base::Duration ttl);
+  // can guess. `place`: counts the permit.
+  [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
+                                base::Duration ttl);
 
   enum class Result : std::uint8_t {
     Settled,
@@ -53,6 +54,7 @@ class Permits final : private net::Watched {
   using Deadlines = std::multimap<base::TimePoint, std::string>;  // the value is a permit's name
   struct Permit {
     std::unique_ptr<QuestionExchange> question;
+    PermitCount::Place place;
     Deadlines::iterator deadline;
   };
   using Open = std::unordered_map<std::string, Permit>;
