@@ -46,6 +46,7 @@ AskCall::AskCall(ClientStream& a_client, std::shared_ptr<const AskSettings> a_se
       buffers(*loan_) {}
 
 AskCall::~AskCall() {
+  for (const auto& permit : unsent_permits_) worker.permits().withdraw(permit);
   worker.give_back(std::move(loan_));
 }
 
@@ -133,7 +134,9 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
   if (auto place = PermitCount::take(settings.open_permits, settings.max_permits)) {
-    answer.permit = worker.permits().add(std::move(question), std::move(*place), settings.permit_ttl);
+    auto& unsent = unsent_permits_.emplace_back();  // before the permit, which would be lost without memory
+    unsent = worker.permits().add(std::move(question), std::move(*place), settings.permit_ttl);
+    answer.permit = unsent;
     return;
   }
   question->withdraw(503, "permits_full");

@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::proxy {
 
@@ -57,6 +58,9 @@ class AskCall {
   // of the decide API get a permit if the question wants one, or if an applied rule needs a settlement.
   // With Question::answer_waits, returns when the request may go on.
   [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
+  // Must be called when the answer with the permits was sent. Otherwise the call refunds their charges when
+  // it ends, because the asker cannot settle permits that it does not know.
+  void keep_permits() noexcept { unsent_permits_.clear(); }
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
 
@@ -78,6 +82,7 @@ class AskCall {
   QuestionExchange* question_ = nullptr;     // set while weir decides about a question
   net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
   net::Timer* departure_ = nullptr;          // set while the call waits for a departure
+  std::vector<std::string> unsent_permits_;  // the permits of answers that were not sent so far
   std::string text_;                         // the text of an error
   std::string fields_;                       // its fields
 };

@@ -43,7 +43,9 @@ net::Task<Ending> serve_questions(AskCall& call) {
   else
     ask::append_answer_json(text, answers.front());
   const auto status = list->is_batch ? 200 : call_status(answers.front());
-  co_return co_await call.answer({.status = status, .body = text});
+  const auto ending = co_await call.answer({.status = status, .body = text});
+  if (ending == Ending::Answered) call.keep_permits();
+  co_return ending;
 }
 
 // POST /v1/settle: settles or refunds the charges of a permit.

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace weir::proxy {
@@ -54,6 +55,16 @@ Permits::Result Permits::settle(const ask::SettleRequest& request) {
   if (!found->second.question->settle(request)) return Result::BadHeaders;
   end(found, request.refund ? observe::PermitEnd::Refunded : observe::PermitEnd::Settled);
   return Result::Settled;
+}
+
+void Permits::withdraw(const std::string& permit) noexcept {
+  const auto found = open_.find(permit);
+  if (found == open_.end()) return;
+  try {
+    found->second.question->withdraw(0, "client_left");
+  } catch (const std::bad_alloc&) {  // no memory for the command to Redis, so the charge there remains
+  }
+  end(found, observe::PermitEnd::Refunded);
 }
 
 void Permits::end(Open::iterator permit, observe::PermitEnd how) noexcept {

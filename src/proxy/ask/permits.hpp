@@ -45,6 +45,10 @@ class Permits final : private net::Watched {
   // Settles a permit of this worker, and ends it.
   [[nodiscard]] Result settle(const ask::SettleRequest& request);
 
+  // Refunds the charges of a permit of this worker, and ends it, because its asker has not got its name. Does
+  // nothing if there is no such permit.
+  void withdraw(const std::string& permit) noexcept;
+
   // Returns the number of the worker in the permit's name. Returns nullopt if the name is invalid.
   [[nodiscard]] static std::optional<unsigned> owner_of(std::string_view permit) noexcept;
   [[nodiscard]] unsigned number() const noexcept { return number_; }

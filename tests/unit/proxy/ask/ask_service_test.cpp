@@ -198,6 +198,18 @@ TEST(Permits, AreBounded) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":9)"));
 }
 
+TEST(Permits, AreRefundedIfTheirAnswerCannotBeSent) {
+  Asker asker(with(rule_of("per-ip", per_day(10))));
+  EXPECT_THAT(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"), HasSubstr(R"("remaining":9)"));
+  asker.stop_receiving();
+  const std::string question = R"({"ip": "203.0.113.7", "cost": 2, "permit": true})";
+  EXPECT_EQ(asker.decide("[" + question + "," + question + "]"), "");
+  EXPECT_EQ(asker.counters.ask.permits_ended(observe::PermitEnd::Refunded).value(), 2U);
+  EXPECT_EQ(asker.counters.ask.permits.value(), 1) << "the permit of the first answer is still open";
+  asker.connect();
+  EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":8)"));
+}
+
 TEST(Permits, RemainOpenIfTheHeadersOfTheAnswerAreInvalid) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"));

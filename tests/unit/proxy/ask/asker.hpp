@@ -29,12 +29,8 @@ class Asker : public LoneWorker {
                                    .most_sessions = 10,
                                    .ask = std::make_shared<const AskSettings>(std::move(settings))},
                   [](const std::string&) {}) {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
-    client_ = ends[0];
-    ::fcntl(client_, F_SETFL, O_NONBLOCK);
     acceptor_.open();
-    acceptor_.adopt(ends[1], ConnectionInfo{}, {});
+    connect();
   }
   ~Asker() {
     ::close(client_);
@@ -57,6 +53,17 @@ class Asker : public LoneWorker {
     return send("POST " + std::string(path) + " HTTP/1.1\r\nHost: weir\r\nContent-Length: " +
                 std::to_string(body.size()) + "\r\n" + std::string(lines) + "\r\n" + std::string(body));
   }
+  // Closes the connection, if there is one, and opens another one.
+  void connect() {
+    if (client_ >= 0) ::close(client_);
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+    client_ = ends[0];
+    ::fcntl(client_, F_SETFL, O_NONBLOCK);
+    acceptor_.adopt(ends[1], ConnectionInfo{}, {});
+  }
+  // From now on, weir cannot send anything to the asker, but does not notice that before it tries.
+  void stop_receiving() { ::shutdown(client_, SHUT_RD); }
   std::string decide(std::string_view body) { return post("/v1/decide", body); }
 
  private:
