@@ -39,6 +39,10 @@ MemberFault take_scheme(const json::value& value, Question& question) {
 
 MemberFault take_attributes(const json::value& value, Question& question) {
   if (!value.is_object()) return R"("attributes" is not an object such as {"customer": "acme"})";
+  const auto count = value.get_object().size();
+  if (count > policy::kMostEntries)
+    return "\"attributes\" has " + std::to_string(count) + " members; write at most " +
+           std::to_string(policy::kMostEntries);
   policy::Descriptor descriptor;
   for (const auto& member : value.get_object()) {
     std::string text;

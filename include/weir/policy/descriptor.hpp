@@ -5,11 +5,16 @@
 
 #include "weir/limit/rate.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 namespace weir::policy {
+
+// The largest number of values of one descriptor. Whoever reads a question must reject more, because rules
+// search the values one after the other.
+inline constexpr std::size_t kMostEntries = 64;
 
 struct DescriptorEntry {
   std::string_view key;

@@ -77,6 +77,7 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
   auto reader = reader_of(text);
   while (reader.next()) {
     if (is_at(reader, kDescriptorEntries, pbf_wire_type::length_delimited)) {
+      if (descriptor.entries.size() == policy::kMostEntries) return "a descriptor has more than 64 entries";
       descriptor.entries.push_back(read_entry(text_at(reader)));
       if (descriptor.entries.back().key.empty()) return "an entry of a descriptor has no key";
     } else if (is_at(reader, kDescriptorHitsAddend, pbf_wire_type::length_delimited)) {

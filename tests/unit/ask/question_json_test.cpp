@@ -85,6 +85,14 @@ TEST(QuestionJson, BoundsABatch) {
   EXPECT_EQ(fault_in("[]"), "the array has 0 questions; write 1 to 100");
 }
 
+TEST(QuestionJson, BoundsTheAttributes) {
+  std::string members = R"("0": "")";
+  for (int i = 1; i < 64; ++i) members += ",\"" + std::to_string(i) + R"(": "")";
+  EXPECT_EQ(read_one(R"({"attributes": {)" + members + "}}").descriptors.at(0).entries.size(), 64U);
+  EXPECT_EQ(fault_in(R"({"attributes": {)" + members + R"(, "x": ""}})"),
+            "\"attributes\" has 65 members; write at most 64");
+}
+
 TEST(QuestionJson, NamesTheWrongMember) {
   EXPECT_EQ(fault_in(R"({"path": 7})"), "\"path\" is not a string");
   EXPECT_EQ(fault_in(R"({"ip": "203.0.113.7:80"})"),
