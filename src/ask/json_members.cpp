@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNa
      {"verb", "method"},
      {"weight", "cost"}}};
 constexpr std::size_t kMostEdits = 2;
-constexpr std::size_t kMostShown = 40;  // octets of an unknown name that the sentence repeats
+constexpr std::size_t kMostShown = 40;  // octets of a name that a sentence repeats
 
 // Returns how many letters must be added, removed or replaced to make one name from the other (Levenshtein).
 std::size_t edits_between(std::string_view one, std::string_view other) {
@@ -62,9 +62,10 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   return edits_between(name, *best) <= kMostEdits ? *best : std::string_view{};
 }
 
+// Returns the beginning of a name in quotes. The caller chooses the name, which may be long.
 std::string quoted(std::string_view name) {
   std::string text(1, '"');
-  return text.append(name).append(1, '"');
+  return text.append(name.substr(0, kMostShown)).append(1, '"');
 }
 
 }  // namespace
@@ -114,7 +115,7 @@ MemberFault take_headers(const json::value& value, HeaderList& headers) {
 }
 
 std::string unknown_member(std::string_view name, std::span<const std::string_view> members) {
-  auto text = "there is no member " + quoted(name.substr(0, kMostShown));
+  auto text = "there is no member " + quoted(name);
   if (const auto meant = nearest(name, members); !meant.empty()) return text + "; write " + quoted(meant);
   text += "; expected one of ";
   for (const auto member : members)

@@ -56,6 +56,12 @@ void AskCall::cancel() noexcept {
   if (settlement_ != nullptr) settlement_->cancel();
 }
 
+// Returns true if errors are statuses of gRPC. On a listener for JSON, a field of the asker's must not change
+// that.
+bool AskCall::is_grpc() const noexcept {
+  return settings.api == AskSettings::Api::Rls && http::is_grpc(buffers.head.fields);
+}
+
 LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
   if (status == BodySource::Status::TooLarge) return {413, "the body has more than 1 MiB"};
   if (status == BodySource::Status::Bad) return {400, "the body's chunks are invalid"};
@@ -174,7 +180,7 @@ net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
 }
 
 net::Task<Ending> AskCall::answer(http::Answer answer) {
-  if (http::is_grpc(buffers.head.fields)) {
+  if (is_grpc()) {
     fields_ = answer.fields;
     http::make_trailers_only(answer, fields_);
   }
@@ -195,7 +201,7 @@ net::Task<Ending> AskCall::send(http::Answer answer) {
 
 net::Task<Ending> AskCall::error(unsigned status, std::string_view what, std::string_view fields) {
   fields_ = fields;
-  if (http::is_grpc(buffers.head.fields)) {
+  if (is_grpc()) {
     http::append_grpc_status(fields_, http::grpc_status_of(status), what);
     return send({.status = 200, .content_type = "application/grpc", .fields = fields_});
   }

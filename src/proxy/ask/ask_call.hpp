@@ -75,6 +75,7 @@ class AskCall {
   void cancel() noexcept;  // ends each wait for a decision
 
  private:
+  [[nodiscard]] bool is_grpc() const noexcept;
   [[nodiscard]] LocalError fault_of(BodySource::Status status) const noexcept;
   [[nodiscard]] net::Task<void> await_departure(QuestionExchange& question, ask::Answer& answer);
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);

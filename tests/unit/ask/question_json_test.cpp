@@ -135,6 +135,10 @@ TEST(QuestionJson, SuggestsTheMemberThatTheNameMeans) {
 TEST(QuestionJson, RepeatsOnlyTheBeginningOfALongName) {
   EXPECT_THAT(fault_in(R"({")" + std::string(5000, 'x') + R"(": 1})"),
               testing::StartsWith("there is no member \"" + std::string(40, 'x') + "\"; expected"));
+  for (const auto* member : {"attributes", "headers"})
+    EXPECT_THAT(fault_in("{\"" + std::string(member) + R"(": {")" + std::string(5000, 'x') + R"(": 1}})"),
+                testing::StartsWith("\"" + std::string(member) + "\": \"" + std::string(40, 'x') +
+                                    "\" is not a string"));
 }
 
 TEST(QuestionJson, RejectsDeepNesting) {

@@ -128,6 +128,15 @@ TEST(AskService, RequiresTheTokenOfTheListener) {
     EXPECT_THAT(asker.post("/v1/decide", "{}", right), StartsWith("HTTP/1.1 200 ")) << right;
 }
 
+TEST(AskService, AnswersInJsonWhateverTheTypeOfTheCall) {
+  Asker asker({});
+  constexpr std::string_view kGrpc = "Content-Type: application/grpc\r\n";
+  EXPECT_THAT(asker.post("/v1/decide", "{}", kGrpc), HasSubstr(R"("allowed":true)"));
+  EXPECT_THAT(
+      asker.post("/v1/decide", "[]", kGrpc),
+      AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("the array has 0 questions"), Not(HasSubstr("grpc"))));
+}
+
 TEST(AskService, BoundsTheBodyOfACall) {
   Asker asker({});
   EXPECT_THAT(asker.send("POST /v1/decide HTTP/1.1\r\nHost: weir\r\nContent-Length: 1048577\r\n\r\n" +
