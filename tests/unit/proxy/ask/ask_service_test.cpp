@@ -229,6 +229,18 @@ TEST(Permits, RemainOpenIfTheHeadersOfTheAnswerAreInvalid) {
   EXPECT_THAT(settle(asker, permit, R"("status": 200)"), StartsWith("HTTP/1.1 200 "));
 }
 
+// Otherwise the status of a refusal would be 200, by which the asking proxy admits the request.
+TEST(ForwardAuth, RefusesGrpcCallsOfClientsWithAStatusOfHttp) {
+  Asker asker(with(rule_of("per-ip", per_day(1))));
+  const auto ask = [&] {
+    return asker.send(
+        "GET /v1/forward-auth HTTP/1.1\r\nHost: weir\r\nContent-Type: application/grpc\r\n"
+        "X-Forwarded-Uri: /a\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n");
+  };
+  EXPECT_THAT(ask(), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask(), StartsWith("HTTP/1.1 429 "));
+}
+
 TEST(ForwardAuth, AnswersWithTheRefusal) {
   Asker asker(with(rule_of("per-ip", per_day(1))));
   const std::string lines =
