@@ -1,7 +1,10 @@
 // Reads the keys of a listener that answers questions, and the conditions on the values of questions.
 #include "config/read/settings_sections.hpp"
 
+#include "weir/base/units.hpp"
+
 #include <algorithm>
+#include <chrono>
 
 namespace weir::config {
 
@@ -32,6 +35,15 @@ void read_ask_token(const TableReader& table, net::ListenerSettings& listener) {
                                std::to_string(listener.address.port) + "\" or \"unix:/path\"");
 }
 
+// A permit keeps the configuration with which weir decided, so a reload frees it only after this time.
+void read_permit_ttl(const TableReader& table, net::AskOptions& ask) {
+  constexpr base::Duration kMost = std::chrono::hours(1);
+  ask.permit_ttl = table.deadline("permit_ttl");
+  if (ask.permit_ttl > kMost)
+    table.mistake("permit_ttl", "found " + in_quotes(base::to_string(ask.permit_ttl)) +
+                                    "; expected at most \"1h\", because a permit keeps memory until then");
+}
+
 }  // namespace
 
 void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadContext& context) {
@@ -42,7 +54,7 @@ void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadCon
   if (misspelt) return;
   auto& ask = listener.ask;
   const net::AskOptions usual;
-  ask.permit_ttl = table.deadline("permit_ttl");
+  read_permit_ttl(table, ask);
   ask.max_permits = static_cast<std::size_t>(table.whole("max_permits"));
   ask.together = table.text("descriptors") == "together";
   const std::string decide = "serves = \"decide\"";

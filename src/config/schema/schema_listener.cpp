@@ -31,9 +31,11 @@ constexpr KeySpec kListenerKeys[] = {
         "decide, rls: token that askers bring as \"Authorization: Bearer …\"; required beyond loopback, "
         "unless tls.client_ca demands certificates"),
     key("permit_ttl", Kind::Duration, "60s",
-        "decide: how long a permit waits for its settlement; then its charges stand"),
-    whole("max_permits", 1, 10'000'000, "10000",
-          "decide: most permits that wait, of all workers together; a question beyond that gets 503"),
+        "decide: how long a permit waits for its settlement, at most 1h; then its charges stand"),
+    whole(
+        "max_permits", 1, 10'000'000, "10000",
+        "decide: most permits of the listener that wait, of all workers together; each needs some 40 KiB of "
+        "memory; a question beyond that gets 503"),
     choice("descriptors", kDescriptors, "together",
            "rls: weir charges all descriptors of a call or none, or each by itself, as Envoy's own service "
            "does"),

@@ -257,6 +257,21 @@ void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
+// Warns of listeners whose permits may need much memory.
+void warn_of_permit_memory(const Settings& settings, ConfigWarnings& warnings) {
+  constexpr std::uint64_t kPermitKiB = 40;  // measured, without long fields of the question (docs/ask.md)
+  constexpr std::uint64_t kMuchMiB = 1024;
+  for (const auto& listener : settings.listeners) {
+    const auto most = listener.ask.max_permits;
+    const auto mib = most * kPermitKiB / 1024;
+    if (listener.serves == net::Serves::Decide && mib > kMuchMiB)
+      warnings.add(name_of(listener), "may keep " + std::to_string(most) +
+                                          " permits (max_permits), which need some " + std::to_string(mib) +
+                                          " MiB of memory, 40 KiB each; write a smaller max_permits, or "
+                                          "make sure that the machine has this memory");
+  }
+}
+
 void warn_of_servers(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& upstream : settings.upstreams)
     if (!upstream.tls.verify)
@@ -288,6 +303,7 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_routes(settings, warnings);
   warn_of_rules(settings, warnings);
   warn_of_body_memory(settings, warnings);
+  warn_of_permit_memory(settings, warnings);
   warn_of_tiers(settings, context, warnings);
   warn_of_idle_acme(settings, warnings);
   warn_of_need_of_redis(settings, context, warnings);

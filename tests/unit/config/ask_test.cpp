@@ -119,8 +119,20 @@ TEST(AskListener, RejectsKeysOfOtherListeners) {
                           "but gRPC needs HTTP/2; expected [\"h2c\"], or remove this key"));
   EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\npermit_ttl = \"0s\"\n")),
               ElementsAre(HasSubstr("permit_ttl: found \"0s\"; expected a duration above zero")));
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\npermit_ttl = \"2h\"\n")),
+              ElementsAre(HasSubstr("permit_ttl: found \"2h\"; expected at most \"1h\", because")));
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\npermit_ttl = \"1h\"\n")), IsEmpty());
   EXPECT_THAT(mistakes_in(asked("serves = \"dcide\"\n")),
               ElementsAre(HasSubstr("serves: found \"dcide\"; did you mean \"decide\"?")));
+}
+
+TEST(AskListener, WarnsIfItsPermitsNeedMuchMemory) {
+  const auto of = [](const char* most) {
+    return warnings_of(asked("serves = \"decide\"\nmax_permits = " + std::string(most) + "\n"));
+  };
+  EXPECT_THAT(of("30000"),
+              Contains(HasSubstr("may keep 30000 permits (max_permits), which need some 1171 MiB")));
+  EXPECT_THAT(of("20000"), Not(Contains(HasSubstr("max_permits"))));
 }
 
 TEST(AskListener, IsShownWithoutItsToken) {
