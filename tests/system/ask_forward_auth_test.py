@@ -87,7 +87,7 @@ class ForwardAuth(AskTestCase):
         self.assertEqual(own.forward_auth().status, 401)
         shared = self.asker(weir, headers={"Authorization": "Bearer open-sesame-1234"})
         self.assertEqual(shared.forward_auth().status, 401, "the token is not the client's key")
-        self.assertEqual(self.asker(weir).forward_auth().status, 401)
+        self.assertEqual(self.asker(weir).forward_auth().status, 500, "the proxy has no token")
         self.assertEqual(weir.metric("weir_decide_denied_total"), 1)
 
     def test_the_answer_waits_for_the_departure(self):

@@ -1,6 +1,7 @@
 #include "proxy/ask/ask_service.hpp"
 
 #include "proxy/ask/decide_api.hpp"
+#include "proxy/ask/forward_auth.hpp"
 #include "proxy/ask/rls_service.hpp"
 
 #include "weir/ask/forwarded_question.hpp"
@@ -46,8 +47,12 @@ bool AskService::check_token() {
   return field != nullptr && is_equal(field->value, token);
 }
 
+// A proxy that asks by forward authentication passes a 401 on to its client, who can do nothing about the
+// token of the proxy. So its calls get 500, which operators of the proxy notice.
 net::Task<Ending> AskService::refuse_access() {
   call_.worker.counters.ask.denied.add();
+  if (call_.settings.api == AskSettings::Api::Decide && call_.buffers.head.path == kForwardAuthPath)
+    return call_.error(500, "the asking proxy must send the token of weir's listener in X-Weir-Token");
   return call_.error(401, "this listener needs its token; send \"Authorization: Bearer TOKEN\"",
                      "WWW-Authenticate: Bearer\r\n");
 }

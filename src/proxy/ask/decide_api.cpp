@@ -94,7 +94,7 @@ bool is_from_browser(const http::Fields& fields) noexcept {
 constexpr Endpoint kEndpoints[] = {
     {"/v1/decide", "POST", serve_questions, true},
     {"/v1/settle", "POST", serve_settlement, true},
-    {"/v1/forward-auth", "", serve_forward_auth},
+    {kForwardAuthPath, "", serve_forward_auth},
     {"/v1/openapi.json", "GET", serve_openapi},
 };
 

@@ -241,6 +241,22 @@ TEST(ForwardAuth, RefusesGrpcCallsOfClientsWithAStatusOfHttp) {
   EXPECT_THAT(ask(), StartsWith("HTTP/1.1 429 "));
 }
 
+// The proxy would pass a 401 on to its client, who can do nothing about the token of the proxy.
+TEST(ForwardAuth, WithoutTheTokenIsAnErrorOfTheAskingProxy) {
+  Asker asker({}, {.token = "secret"});
+  const auto ask = [&](const std::string& lines) {
+    return asker.send(
+        "GET /v1/forward-auth HTTP/1.1\r\nHost: weir\r\nX-Forwarded-Uri: /a\r\n"
+        "X-Forwarded-For: 203.0.113.7\r\n" +
+        lines + "\r\n");
+  };
+  for (const auto* wrong : {"", "X-Weir-Token: no\r\n"})
+    EXPECT_THAT(ask(wrong), AllOf(StartsWith("HTTP/1.1 500 "), HasSubstr("X-Weir-Token"),
+                                  Not(HasSubstr("WWW-Authenticate"))));
+  EXPECT_EQ(asker.counters.ask.denied.value(), 2U);
+  EXPECT_THAT(ask("X-Weir-Token: secret\r\n"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST(ForwardAuth, AnswersWithTheRefusal) {
   Asker asker(with(rule_of("per-ip", per_day(1))));
   const std::string lines =
