@@ -103,8 +103,8 @@ MemberFault take_questions(const json::value& value, QuestionList& list) {
 
 MemberFault take_status(const json::value& value, SettleRequest& request) {
   const auto* status = value.if_int64();
-  if (status == nullptr || *status < 100 || *status > 599)
-    return "\"status\" is not a status such as 200, from 100 to 599";
+  if (status == nullptr || *status < 200 || *status > 599)
+    return "\"status\" is not the status of a final answer such as 200, from 200 to 599";
   request.status = static_cast<unsigned>(*status);
   return std::nullopt;
 }

@@ -176,8 +176,10 @@ TEST(SettleJson, NamesTheWrongMember) {
   EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": 1, "status": 200})"), one_of);
   EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": 1, "body": ""})"),
             R"("headers" and "body" need "status")");
-  EXPECT_EQ(settle_fault_in(R"({"permit": "a", "status": 99})"),
-            "\"status\" is not a status such as 200, from 100 to 599");
+  for (const auto* wrong : {"100", "101", "199", "600", "\"200\""})
+    EXPECT_EQ(settle_fault_in(R"({"permit": "a", "status": )" + std::string(wrong) + "}"),
+              "\"status\" is not the status of a final answer such as 200, from 200 to 599")
+        << wrong;
   EXPECT_EQ(settle_fault_in(R"({"permit": "a", "cost": -1})"),
             "\"cost\" is not a whole number from 0 to 2147483648");
   EXPECT_EQ(settle_fault_in(R"({"id": "a"})"), R"(there is no member "id"; write "permit")");
