@@ -168,6 +168,7 @@ class Deadlines(AskTestCase):
         response = asker.post("/v1/decide", {"ip": ADA, "path": "/slow", "timeout_seconds": 0.05})
         self.assertEqual((response.status, response.json()["status"], response.json()["allowed"]), (504, 504, False))
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
+        self.assertEqual(weir.metric("weir_client_errors_total", kind="left"), 0, "the asker is still there")
 
     def test_a_question_in_time_is_decided(self):
         weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP))

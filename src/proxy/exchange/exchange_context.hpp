@@ -102,8 +102,11 @@ class ExchangeContext {
   // Sends 100 Continue to the client. Returns false if the client did not accept it in time.
   [[nodiscard]] net::Task<bool> send_continue();
 
+  // A wait for a question also ends when the time passes that the question allows. Then nobody has left, so
+  // counts no error.
   void note_client_error(observe::ClientError error, std::string_view failure) {
-    worker.counters.client_errors(error).add();
+    const bool overdue = error == observe::ClientError::Left && report.is_question && !watch.has_gone();
+    if (!overdue) worker.counters.client_errors(error).add();
     report.failure = failure;
   }
   // Records that a message to the client was sent only in part, and returns Ending::Abort. weir cannot send
