@@ -12,8 +12,8 @@
 
 namespace weir::policy {
 
-// The largest number of values of one descriptor. Whoever reads a question must reject more, because rules
-// search the values one after the other.
+// The largest number of values of one descriptor. Rules search the values one after the other, so the readers
+// of questions reject more.
 inline constexpr std::size_t kMostEntries = 64;
 
 struct DescriptorEntry {

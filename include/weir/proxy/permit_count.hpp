@@ -25,8 +25,8 @@ class PermitCount {
     }
 
    private:
-    std::shared_ptr<PermitCount>
-        count_;  // shared: the listener may go before its permits; null if moved from
+    // Shared, because a listener may be removed before its permits end. Null if moved from.
+    std::shared_ptr<PermitCount> count_;
   };
 
   // Returns a place for one more permit. Returns nullopt if `most` permits are open.

@@ -34,8 +34,8 @@ constexpr KeySpec kListenerKeys[] = {
         "decide: how long a permit waits for its settlement, at most 1h; then its charges stand"),
     whole(
         "max_permits", 1, 10'000'000, "10000",
-        "decide: most permits of the listener that wait, of all workers together; each needs some 40 KiB of "
-        "memory; a question beyond that gets 503"),
+        "decide: most permits of the listener that wait, in all workers; each needs some 40 KiB; a question "
+        "beyond that gets 503"),
     choice("descriptors", kDescriptors, "together",
            "rls: weir charges all descriptors of a call or none, or each by itself, as Envoy's own service "
            "does"),

@@ -56,8 +56,8 @@ void AskCall::cancel() noexcept {
   if (settlement_ != nullptr) settlement_->cancel();
 }
 
-// Returns true if errors are statuses of gRPC. On a listener for JSON, a field of the asker's must not change
-// that.
+// Returns true if errors are statuses of gRPC. On a listener for JSON, no field of the call changes that: it
+// may be a field of the asking proxy's client.
 bool AskCall::is_grpc() const noexcept {
   return settings.api == AskSettings::Api::Rls && http::is_grpc(buffers.head.fields);
 }
