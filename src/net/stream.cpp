@@ -278,22 +278,7 @@ std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
     ec = asio::error::no_buffer_space;
     return 0;
   }
-  if (!tls_) return receive(at, size, ec);
-  ec = {};
-  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left
-  if (ec) return 0;
-  for (;;) {
-    Tls::forget_errors();
-    const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
-    if (result > 0) {
-      tls_->idle.note_data();
-      return static_cast<std::size_t>(result);
-    }
-    ec = tls_->meaning(result);
-    if (ec != asio::error::would_block) return 0;
-    ec = feed();
-    if (ec) return 0;
-  }
+  return tls_ ? read_records(at, size, ec) : receive(at, size, ec);
 }
 
 Task<std::size_t> Stream::read_some(char* at, std::size_t size, ErrorCode& ec) {
@@ -366,7 +351,7 @@ std::size_t Stream::unacknowledged() const noexcept {
 }
 
 bool Stream::has_pending() const noexcept {
-  return tls_ && (SSL_has_pending(tls_->ssl) == 1 || !tls_->incoming.empty());
+  return tls_ && (SSL_has_pending(tls_->ssl) == 1 || !tls_->incoming.empty() || tls_->read_failure);
 }
 
 bool Stream::had_too_many_records() const noexcept {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -208,6 +209,37 @@ ErrorCode Stream::Tls::admit() noexcept {
   if (outlived_certificate()) return tls_error(SSL_R_CERTIFICATE_VERIFY_FAILED);
   idle.watch(ssl);
   return {};
+}
+
+// Reads as many records as have arrived, because one long write costs less than a write for each record.
+std::size_t Stream::read_records(char* at, std::size_t size, ErrorCode& ec) {
+  ec = std::exchange(tls_->read_failure, {});
+  std::size_t got = 0;
+  while (!ec && got < size && (got == 0 || has_pending() || (port_ && port_->may_read())))
+    got += read_record(at + got, size - got, ec);
+  if (got > 0 && ec) {
+    if (ec != asio::error::would_block) tls_->read_failure = ec;
+    ec = {};
+  }
+  return got;
+}
+
+// Reads from one record. Returns 0 only with an error.
+std::size_t Stream::read_record(char* at, std::size_t size, ErrorCode& ec) {
+  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left, so read from the socket first
+  if (ec) return 0;
+  for (;;) {
+    Tls::forget_errors();
+    const int result = SSL_read(tls_->ssl, at, static_cast<int>(std::min<std::size_t>(size, 1 << 30)));
+    if (result > 0) {
+      tls_->idle.note_data();
+      return static_cast<std::size_t>(result);
+    }
+    ec = tls_->meaning(result);
+    if (ec != asio::error::would_block) return 0;
+    ec = feed();
+    if (ec) return 0;
+  }
 }
 
 }  // namespace weir::net

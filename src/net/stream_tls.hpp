@@ -23,6 +23,8 @@ struct Stream::Tls {
   // What OpenSSL has written in the handshake and the stream has not sent yet. OpenSSL writes each
   // session ticket separately, and two writes would be two packets.
   std::string outgoing;
+  // an error behind octets that try_read() has returned; the next call returns the error
+  ErrorCode read_failure;
   IdleRecords idle;
 
   static constexpr std::size_t kBuffer = 16 << 10;

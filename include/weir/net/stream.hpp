@@ -167,6 +167,8 @@ class Stream final : public DuplexStream {
                                        ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t send_tls(std::string_view first, std::string_view second, ErrorCode& ec) noexcept;
   [[nodiscard]] std::size_t receive(char* at, std::size_t size, ErrorCode& ec) noexcept;
+  [[nodiscard]] std::size_t read_records(char* at, std::size_t size, ErrorCode& ec);
+  [[nodiscard]] std::size_t read_record(char* at, std::size_t size, ErrorCode& ec);
   [[nodiscard]] ErrorCode feed();
   [[nodiscard]] ErrorCode begin_tls();
   [[nodiscard]] ErrorCode send_outgoing() noexcept;

@@ -11,6 +11,7 @@
 #include <random>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -290,6 +291,33 @@ TEST_F(TlsStream, ReportsBytesBufferedByOpenSslAsPending) {
   EXPECT_FALSE(run(context, read_once(*stream, got, 10)));
   EXPECT_EQ(got, "hello");
   EXPECT_FALSE(stream->has_pending());
+}
+
+TEST_F(TlsStream, OneReadReturnsAllRecordsThatHaveArrived) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  std::string sent;
+  for (int record = 0; record < 20; ++record) {
+    const std::string piece(1000, static_cast<char>('a' + record));
+    client.send(piece);
+    sent += piece;
+  }
+  std::string got;
+  EXPECT_FALSE(run(context, read_once(*stream, got, 30'000)));
+  EXPECT_TRUE(got == sent) << got.size();
+}
+
+TEST_F(TlsStream, ErrorBehindARecordFollowsTheRecord) {
+  TlsClient client(theirs.number());
+  ASSERT_TRUE(shake_hands(client));
+  client.send("whole");
+  send_all(theirs.number(), "no record of TLS");
+  std::string got;
+  EXPECT_FALSE(run(context, read_once(*stream, got, 100)));
+  EXPECT_EQ(got, "whole");
+  EXPECT_TRUE(stream->has_pending());
+  const auto ec = run(context, read_once(*stream, got, 100));
+  EXPECT_EQ(ec.category(), asio::error::get_ssl_category()) << ec.message();
 }
 
 TEST_F(TlsStream, ReceivesDataAfterItsBuffersWereReleased) {
