@@ -5,6 +5,7 @@
 #include "weir/base/time.hpp"
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,13 @@ class BlockPool {
   static constexpr base::Duration kWindow{2'000'000};
   static constexpr std::size_t kUnmappedAtOnce = 64;  // blocks; unmapping them takes less than 1 ms
 
-  explicit BlockPool(std::size_t block_size) noexcept : block_size_(block_size) {}
+  // `most`: the largest number of blocks in use.
+  explicit BlockPool(std::size_t block_size,
+                     std::size_t most = std::numeric_limits<std::size_t>::max()) noexcept
+      : block_size_(block_size), most_(most) {}
   [[nodiscard]] Block take();
+  // Returns null if the largest number of blocks is in use.
+  [[nodiscard]] Block try_take() { return in_use_ < most_ ? take() : Block(); }
   void give_back(Block block) noexcept;
   // Unmaps at most kUnmappedAtOnce free blocks that exceed the recent peak. Must be called regularly.
   void trim(base::TimePoint now) noexcept;
@@ -40,6 +46,7 @@ class BlockPool {
   [[nodiscard]] Block map();
 
   std::size_t block_size_;
+  std::size_t most_;
   std::vector<Block> free_;       // the most recently used block is last
   std::size_t in_use_ = 0;        // blocks that take() returned and give_back() has not received yet
   std::size_t peak_ = 0;          // the largest value of in_use_ since window_began_
@@ -51,10 +58,12 @@ class BlockPool {
 // in place until unpin(), because string views of the parsed head point to them.
 //
 //   |— pinned —|— used —|— unread —|— room —|
+//
+// While a long body is relayed, the inbox may have a large block. A pinned head then stays in its own block.
 class Inbox {
  public:
-  // `pool` must outlive the inbox.
-  explicit Inbox(BlockPool& pool) noexcept : pool_(pool) {}
+  // Both pools must outlive the inbox. `large`: the pool for grow(); null: the inbox never grows.
+  explicit Inbox(BlockPool& pool, BlockPool* large = nullptr) noexcept : pool_(pool), large_(large) {}
   ~Inbox() { release(); }
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -65,8 +74,17 @@ class Inbox {
   // Returns where the next received bytes must be written. Takes a block if the inbox has none. If the block
   // is full, moves the unread bytes towards its beginning.
   [[nodiscard]] char* space();
-  [[nodiscard]] std::size_t room() const noexcept { return pool_.block_size() - end_; }
-  void received(std::size_t count) noexcept { end_ += count; }
+  [[nodiscard]] std::size_t room() const noexcept { return size() - end_; }
+  void received(std::size_t count) noexcept {
+    end_ += count;
+    filled_ = end_ == size();
+  }
+
+  // Takes a large block if the last received bytes filled the block, and a large block is free. Unread bytes
+  // move. Must be called before a read.
+  void grow();
+  // Returns the large block to its pool, unless it has unread bytes or a pinned head.
+  void shrink() noexcept;
 
   void use(std::size_t count) noexcept;
   // Moves the unread head of `count` bytes into the first half of the block, so that the second half has room
@@ -83,11 +101,23 @@ class Inbox {
   [[nodiscard]] bool holds_block() const noexcept { return block_ != nullptr; }
 
  private:
+  [[nodiscard]] bool is_large() const noexcept { return size() != pool_.block_size(); }
+  // Returns the size of the block that receives bytes.
+  [[nodiscard]] std::size_t size() const noexcept {
+    return block_ ? block_.get_deleter().size : pool_.block_size();
+  }
+  // Returns where unread bytes may begin.
+  [[nodiscard]] std::size_t front() const noexcept { return head_block_ ? 0 : pinned_; }
+  void rewind() noexcept { begin_ = end_ = front(); }
+
   BlockPool& pool_;
+  BlockPool* large_;
   Block block_;
+  Block head_block_;  // has the pinned head while block_ is large; otherwise null
   std::size_t pinned_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
+  bool filled_ = false;  // true: the last received bytes filled the block
 };
 
 }  // namespace weir::proxy

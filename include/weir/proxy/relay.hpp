@@ -84,6 +84,9 @@ class BodySource {
   // including framing and bytes after the body.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
+  // Returns the large block of the inbox to its pool, unless it has bytes after the body. Must be called only
+  // if nobody uses the pieces that take() returned.
+  void shrink() noexcept { inbox_.shrink(); }
   // Returns true if the whole body has arrived and take() has returned all of it at least once.
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 

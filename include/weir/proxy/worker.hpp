@@ -85,6 +85,7 @@ class Worker {
   IdleEvictor idle_evictor;
   WorkerSnapshots worker_snapshots;
   BlockPool blocks;
+  BlockPool large_blocks;  // for bodies; a body that finds none free is relayed in smaller pieces
   DecisionPause decision_pause;
   TokenKeyWaiters token_key_waiters;
 
@@ -144,7 +145,7 @@ class Worker {
 
    private:
     void on_late() noexcept override {}
-    void on_tick() noexcept override { worker_.blocks.trim(worker_.clock.now()); }
+    void on_tick() noexcept override;
     Worker& worker_;
   };
 

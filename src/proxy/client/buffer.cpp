@@ -51,23 +51,47 @@ void BlockPool::trim(base::TimePoint now) noexcept {
 
 char* Inbox::space() {
   if (!block_) block_ = pool_.take();
-  if (begin_ > pinned_ && room() == 0) {
-    std::memmove(block_.get() + pinned_, block_.get() + begin_, end_ - begin_);
-    end_ -= begin_ - pinned_;
-    begin_ = pinned_;
+  if (begin_ > front() && room() == 0) {
+    std::memmove(block_.get() + front(), block_.get() + begin_, end_ - begin_);
+    end_ -= begin_ - front();
+    begin_ = front();
   }
   return block_.get() + end_;
 }
 
+void Inbox::grow() {
+  if (!filled_ || large_ == nullptr || size() >= large_->block_size()) return;
+  auto block = large_->try_take();
+  if (!block) return;
+  const auto count = end_ - begin_;
+  std::memcpy(block.get(), block_.get() + begin_, count);
+  if (pinned_ != 0)
+    head_block_ = std::move(block_);
+  else
+    pool_.give_back(std::move(block_));
+  block_ = std::move(block);
+  begin_ = 0;
+  end_ = count;
+  filled_ = false;
+}
+
+void Inbox::shrink() noexcept {
+  if (!is_large() || !empty() || (pinned_ != 0 && !head_block_)) return;
+  large_->give_back(std::move(block_));
+  block_ = std::move(head_block_);
+  filled_ = false;
+  rewind();
+}
+
 void Inbox::use(std::size_t count) noexcept {
   begin_ += count;
-  if (begin_ == end_) begin_ = end_ = pinned_;
+  if (begin_ == end_) rewind();
 }
 
 // Moves the unread octets only if the head would end in the second half of the block. Otherwise many requests
 // that arrive together would take quadratic time, because each request would move all octets behind it.
 void Inbox::make_room_behind(std::size_t count) noexcept {
-  const auto half = pool_.block_size() / 2;
+  const auto half = size() / 2;
   assert(pinned_ == 0 && count <= end_ - begin_ && count <= half);
   if (begin_ + count <= half) return;
   std::memmove(block_.get(), block_.get() + begin_, end_ - begin_);
@@ -76,19 +100,23 @@ void Inbox::make_room_behind(std::size_t count) noexcept {
 }
 
 void Inbox::use_and_pin(std::size_t count) noexcept {
-  assert(begin_ + count <= pool_.block_size() / 2);
+  assert(begin_ + count <= size() / 2);
   begin_ += count;
   pinned_ = begin_;
 }
 
 void Inbox::unpin() noexcept {
+  if (head_block_) pool_.give_back(std::move(head_block_));
   pinned_ = 0;
-  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ == end_) rewind();
+  shrink();
 }
 
 void Inbox::release() {
-  if (block_) pool_.give_back(std::move(block_));
+  if (head_block_) pool_.give_back(std::move(head_block_));
+  if (block_) (is_large() ? *large_ : pool_).give_back(std::move(block_));
   pinned_ = begin_ = end_ = 0;
+  filled_ = false;
 }
 
 }  // namespace weir::proxy

@@ -36,7 +36,7 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
     : ClientWatch(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
-      inbox(a_worker.blocks),
+      inbox(a_worker.blocks, &a_worker.large_blocks),
       peer(peer_endpoint),
       listener_(listener),
       acceptor_closed_(acceptor_closed),

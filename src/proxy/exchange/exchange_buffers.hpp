@@ -32,7 +32,7 @@ struct UnaskedLine {
 
 struct ExchangeBuffers {
   explicit ExchangeBuffers(Worker& worker)
-      : answer(worker.blocks),
+      : answer(worker.blocks, &worker.large_blocks),
         inspected(worker.body_memory, worker.counters),
         copy(worker.body_memory, worker.counters) {}
 

@@ -61,6 +61,7 @@ BodySource::Status BodySource::drop() {
 
 net::Task<net::ErrorCode> BodySource::fill() {
   net::ErrorCode ec;
+  inbox_.grow();
   char* at = inbox_.space();
   const auto count = co_await stream_.read_some(at, inbox_.room(), ec);
   inbox_.received(count);
@@ -122,7 +123,10 @@ Relay::Need Relay::advance() {
     if (finished() && status_ != BodySource::Status::End && source_.received() == 0 && sink_.is_untouched())
       return Need::Source;
     if (!sink_.flush(ec)) return ec ? Need::SinkBroken : Need::Room;
-    if (status_ == BodySource::Status::End) return Need::Nothing;
+    if (status_ == BodySource::Status::End) {
+      source_.shrink();
+      return Need::Nothing;
+    }
     if (status_ == BodySource::Status::NeedBytes) return Need::Bytes;
     if (held_) return Need::Gate;
     if (paced_) return Need::Pace;

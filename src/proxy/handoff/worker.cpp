@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kKeptBuffers = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
+constexpr std::size_t kLargeBlock = 128 << 10;
+constexpr std::size_t kMostLargeBlocks = 128;  // of a worker: 16 MiB
 
 // The two hex digits of each octet.
 constexpr auto kHexPairs = [] {
@@ -66,6 +68,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)),
+      large_blocks(kLargeBlock, kMostLargeBlocks),
       block_trimmer_(*this),
       random_(std::random_device{}()),
       permit_owners_(shared.permit_owners) {
@@ -83,6 +86,12 @@ void Worker::begin(std::shared_ptr<const ConfigSnapshot> config_snapshot) {
 }
 
 Worker::~Worker() = default;
+
+void Worker::BlockTrimmer::on_tick() noexcept {
+  const auto now = worker_.clock.now();
+  worker_.blocks.trim(now);
+  worker_.large_blocks.trim(now);
+}
 
 void Worker::LoadProbe::on_tick() noexcept {
   worker_.load.measure({.now = worker_.clock.now(),

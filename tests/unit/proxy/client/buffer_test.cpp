@@ -146,6 +146,73 @@ TEST(Inbox, BodyOfALaterPipelinedRequestHasRoomInTheBlock) {
   EXPECT_EQ(inbox.unread(), "body of 16 bytes");
 }
 
+TEST(BlockPool, LendsNoMoreThanItsMost) {
+  BlockPool pool(64, 2);
+  auto one = pool.try_take();
+  const auto two = pool.try_take();
+  EXPECT_FALSE(pool.try_take());
+  pool.give_back(std::move(one));
+  EXPECT_TRUE(pool.try_take());
+}
+
+TEST(Inbox, GrowsOnlyAfterBytesFilledTheBlock) {
+  BlockPool pool(16), large(64);
+  Inbox inbox(pool, &large);
+  receive(inbox, "0123456789");
+  inbox.grow();
+  EXPECT_EQ(inbox.room(), 6U);
+  receive(inbox, "abcdef");
+  inbox.use(14);
+  inbox.grow();
+  EXPECT_EQ(inbox.unread(), "ef");
+  EXPECT_EQ(inbox.room(), 62U);
+  inbox.shrink();
+  EXPECT_EQ(inbox.room(), 62U) << "unread bytes need the block";
+  inbox.use(2);
+  inbox.shrink();
+  EXPECT_EQ(inbox.room(), 16U);
+}
+
+TEST(Inbox, PinnedHeadKeepsItsBlockWhileTheInboxIsLarge) {
+  BlockPool pool(16), large(64);
+  Inbox inbox(pool, &large);
+  receive(inbox, "head0123456789ab");
+  const auto head = inbox.unread().substr(0, 4);
+  inbox.use_and_pin(4);
+  inbox.use(12);
+  inbox.grow();
+  EXPECT_EQ(inbox.room(), 64U);
+  receive(inbox, "the rest of the body, and octets behind it");
+  EXPECT_EQ(head, "head");
+  inbox.unpin();
+  EXPECT_EQ(inbox.room(), 22U) << "the octets behind the body stay in the large block";
+  inbox.use(inbox.unread().size());
+  inbox.unpin();
+  EXPECT_EQ(inbox.room(), 16U);
+}
+
+TEST(Inbox, PinnedHeadInALargeBlockKeepsIt) {
+  BlockPool pool(16), large(64);
+  Inbox inbox(pool, &large);
+  receive(inbox, "0123456789abcdef");
+  inbox.grow();
+  const auto head = inbox.unread().substr(0, 16);
+  inbox.use_and_pin(16);
+  inbox.shrink();
+  EXPECT_EQ(head, "0123456789abcdef");
+  EXPECT_EQ(inbox.room(), 48U);
+}
+
+TEST(Inbox, StaysSmallIfNoLargeBlockIsFree) {
+  BlockPool pool(16), large(64, 1);
+  const auto taken = large.try_take();
+  Inbox inbox(pool, &large);
+  receive(inbox, "0123456789abcdef");
+  inbox.grow();
+  EXPECT_EQ(inbox.unread(), "0123456789abcdef");
+  EXPECT_EQ(inbox.room(), 0U);
+}
+
 // Many heads arrive at once. At most twice as many octets may be moved as are received.
 TEST(Inbox, FewOctetsAreMovedWhenPipelinedHeadsAreRead) {
   constexpr std::size_t kBlock = 4096;
@@ -174,7 +241,7 @@ class Model {
   explicit Model(std::uint32_t seed) : random_(seed) {}
 
   void step() {
-    switch (random_() % 8) {
+    switch (random_() % 9) {
       case 0:
       case 1:
       case 2:
@@ -187,6 +254,8 @@ class Model {
       case 6:
         pinned_ = 0;
         return inbox_.unpin();
+      case 7:
+        return random_() % 2 == 0 ? inbox_.grow() : inbox_.shrink();
       default:
         if (random_() % 10 != 0) return;
         inbox_.release();
@@ -209,14 +278,22 @@ class Model {
   void take_in() {
     char* at = inbox_.space();
     const auto room = inbox_.room();
-    ASSERT_EQ(room == 0, pinned_ + unread_.size() == kBlock) << "the buffer has space but reports none";
+    if (!is_large()) {
+      ASSERT_EQ(room == 0, pinned_ + unread_.size() == kBlock) << "the buffer has space but reports none";
+    }
     if (unread_.empty()) {
       ASSERT_GE(room, kBlock / 2) << "a body gets less room than a head";
     }
     if (room == 0) return;
-    const auto size = random_() % (room + 1);
+    const auto size = random_() % 3 == 0 ? room : random_() % (room + 1);
     for (std::size_t i = 0; i < size; ++i) unread_ += at[i] = static_cast<char>('a' + next_++ % 26);
     inbox_.received(size);
+  }
+  [[nodiscard]] bool is_large() {
+    auto block = large_.try_take();
+    if (!block) return true;
+    large_.give_back(std::move(block));
+    return false;
   }
   void use() {
     const auto size = random_() % (unread_.size() + 1);
@@ -232,13 +309,14 @@ class Model {
     inbox_.use_and_pin(size);
     unread_.erase(0, size);
     // Consumed octets in front of the head also occupy the block until the head is unpinned.
-    pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
+    pinned_ = size == 0 ? 0 : is_large() ? size : kBlock - inbox_.room() - unread_.size();
     if (size == 0) inbox_.unpin();
   }
 
   std::mt19937 random_;
   BlockPool pool_{kBlock};
-  Inbox inbox_{pool_};
+  BlockPool large_{3 * kBlock, 1};
+  Inbox inbox_{pool_, &large_};
   std::string unread_;
   std::string head_;
   std::string_view head_view_;
