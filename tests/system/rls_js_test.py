@@ -94,7 +94,8 @@ class RlsOfJs(RlsTestCase):
         eventually(lambda: weir.metric("weir_decide_questions_total", api="rls", result="allowed") == 2, "the call waits for its departure")
         self.assertEqual(self.ask(weir, {"user": "ann"}).overall_code, OVER_LIMIT)
         waiting.tell(cancel=True)
-        eventually(lambda: self.code(weir, SHOULD_RATE_LIMIT, request, timeout=10) == DEADLINE_EXCEEDED, "the place in the queue is free again")
+        eventually(lambda: self.code(weir, SHOULD_RATE_LIMIT, request, timeout=10) == DEADLINE_EXCEEDED,
+                   "the place in the queue is free again")
 
     def test_health_and_reflection_are_served(self):
         weir = self.secured(rule("logins", "4/day", key=by("path")))

@@ -53,7 +53,8 @@ class Access(ProtocolTestCase):
         self.assertEqual(client.code("edge", {"path": "/"}), OK)
         denied = weir.metric("weir_decide_denied_total")
         for bad in ([], [("authorization", "Bearer secreT")], [("authorization", "secret")]):
-            details = self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda metadata=bad: client.ask("edge", {"path": "/"}, metadata=metadata))
+            details = self.refused(grpc.StatusCode.UNAUTHENTICATED,
+                                   lambda metadata=bad: client.ask("edge", {"path": "/"}, metadata=metadata))
             self.assertEqual(details, 'this listener needs its token; send "Authorization: Bearer TOKEN"')
         self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: Messages(channel))
         self.assertEqual(weir.metric("weir_decide_denied_total"), denied + 4)
@@ -197,9 +198,12 @@ class Stores(ProtocolTestCase):
     def setUp(self):
         self.redis = self.start(Redis())
 
+    def state(self, timeout="20s"):
+        return f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}", start_wait = "20s" }}'
+
     def service_with_redis(self, policy, timeout="20s"):
-        state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}", start_wait = "20s" }}'
-        self.server = self.weir(rule("shared", "3/day", key=by("user"), store='"redis"', on_store_failure=f'"{policy}"', **WINDOW), state=state)
+        self.server = self.weir(rule("shared", "3/day", key=by("user"), store='"redis"', on_store_failure=f'"{policy}"', **WINDOW),
+                                state=self.state(timeout))
         return self.client(self.server)
 
     def test_redis_has_the_counts(self):
@@ -208,6 +212,18 @@ class Stores(ProtocolTestCase):
         other = self.service_with_redis("closed")
         self.assertEqual(other.code("edge", {"user": "ann"}), OVER_LIMIT)
         self.assertEqual(other.ask("edge", {"user": "bob"}).statuses[0].limit_remaining, 2)
+
+    def test_statuses_say_which_descriptor_redis_has_refused(self):
+        stored = {**WINDOW, "store": '"redis"'}
+        client = self.service(rule("wide", "5/day", key=by("path"), **stored), rule("tight", "2/day", key=by("user"), **stored),
+                              state=self.state())
+        pair = {"path": "/"}, {"user": "ann"}
+        self.assertEqual(self.codes(client, 2, "edge", *pair), [OK, OK])
+        for _ in range(3):  # the first is refused by Redis, the others by what weir remembers of its answer
+            answer = client.ask("edge", *pair)
+            self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
+            self.assertEqual([status.current_limit.name for status in answer.statuses], ["wide", "tight"])
+        self.assertEqual(client.ask("edge", {"path": "/"}).statuses[0].limit_remaining, 2)
 
     def test_closed_rule_without_redis_is_unavailable(self):
         client = self.service_with_redis("closed")
@@ -237,7 +253,8 @@ class Reloads(ProtocolTestCase):
         client = self.client(weir)
         pair = {"path": "/"}, {"user": "ann"}
         self.assertEqual(self.codes(client, 2, "edge", *pair), [OK, OVER_LIMIT])
-        text = rls_config(rule("wide", "10/day", key=by("path"), **WINDOW), rule("tight", "1/day", key=by("user"), **WINDOW), descriptors="each")
+        text = rls_config(rule("wide", "10/day", key=by("path"), **WINDOW), rule("tight", "1/day", key=by("user"), **WINDOW),
+                          descriptors="each")
         (weir.folder / "weir.toml").write_text(text)
         weir.signal(signal.SIGHUP)
         eventually(lambda: weir.metric("weir_reloads_total", result="ok") == 1, "the reload is ok")
