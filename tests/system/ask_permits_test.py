@@ -6,7 +6,8 @@ import signal
 
 from algorithms_test import plain
 from ask_client import Asker, AskTestCase
-from harness import Redis, eventually, main, rule, together
+from harness import Redis, config, eventually, main, request_bytes, rule, together
+from lineage import Lineage, adopt_orphans
 
 ADA = "203.0.113.7"
 BY_IP = {"key": '["ip"]', "algorithm": '"fixed_window"'}
@@ -72,7 +73,7 @@ class Permits(AskTestCase):
 
     def test_a_permit_expires(self):
         weir = self.ask_weir(plain("at-once", key='["ip"]', algorithm='"concurrency"', limit=1), rule("tokens", "100/1000day", **BY_IP),
-                             decide='permit_ttl = "300ms"')
+                             decide='permit_ttl = "2s"')
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, cost=7)["permit"]
         self.assertFalse(asker.decide(ip=ADA)["allowed"])
@@ -156,19 +157,57 @@ class Permits(AskTestCase):
         # the test's weir ends with status 0, and without waiting for the permits
 
 
+class Upgrades(AskTestCase):
+    @classmethod
+    def setUpClass(cls):
+        adopt_orphans()
+
+    def upgrade(self, rules, **question):
+        """Upgrades weir while a permit is open. Returns an asker of the new process, and the permit."""
+        weir = self.start(Lineage(config(1, rules=rules).replace("[[listener]]", '[[listener]]\nserves = "decide"')))
+        permit = self.start(Asker(weir.port)).decide(ip=ADA, **question)["permit"]
+        weir.upgrade()
+        return self.start(Asker(weir.port)), permit
+
+    def test_charges_of_open_permits_remain_after_an_upgrade(self):
+        asker, permit = self.upgrade(rule("tokens", "100/1000day", **BY_IP), cost=20, permit=True)
+        self.assertEqual(asker.settle(permit, refund=True).status, 404)
+        self.assertEqual(asker.decide(ip=ADA)["remaining"], 79)
+
+    def test_concurrency_of_open_permits_ends_with_the_old_process(self):
+        asker, permit = self.upgrade(plain("at-once", key='["ip"]', algorithm='"concurrency"', limit=1))
+        self.assertEqual(asker.settle(permit, refund=True).status, 404)
+        eventually(lambda: asker.decide(ip=ADA)["allowed"], "the old process has ended")
+
+
 class Deadlines(AskTestCase):
-    def test_a_question_that_takes_too_long_is_not_charged(self):
+    def slow_weir(self):
+        """Returns a weir and its asker. Redis answers no question about /slow for ten seconds, and weir waits a second."""
         redis = self.start(Redis())
         weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP),
                              rule("redis", "100/1000day", key='["ip"]', algorithm='"fixed_window"', store='"redis"', match='{ path = "/slow" }'),
-                             state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "5s" }}')
+                             state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "1s" }}')
         asker = self.asker(weir)
         self.assertTrue(asker.decide(ip=ADA, path="/slow")["allowed"])
-        redis.command("CLIENT", "PAUSE", "600")
+        redis.command("CLIENT", "PAUSE", "10000")
+        return weir, asker
+
+    def test_a_question_that_takes_too_long_is_not_charged(self):
+        weir, asker = self.slow_weir()
         response = asker.post("/v1/decide", {"ip": ADA, "path": "/slow", "timeout_seconds": 0.05})
         self.assertEqual((response.status, response.json()["status"], response.json()["allowed"]), (504, 504, False))
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
         self.assertEqual(weir.metric("weir_client_errors_total", kind="left"), 0, "the asker is still there")
+        self.assertEqual(weir.metric("weir_decide_questions_total", result="error"), 1)
+
+    def test_an_asker_that_leaves_is_not_charged(self):
+        weir, asker = self.slow_weir()
+        leaving, before = Asker(weir.ask_port), weir.metric("weir_received_bytes_total")
+        leaving.send(request_bytes("POST", "/v1/decide", body=b'{"ip": "203.0.113.7", "path": "/slow"}'))
+        eventually(lambda: weir.metric("weir_received_bytes_total") > before, "the question has come")
+        leaving.leave()
+        eventually(lambda: weir.metric("weir_decide_questions_total", result="error") == 1, "the question has ended")
+        self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
 
     def test_a_question_in_time_is_decided(self):
         weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP))
