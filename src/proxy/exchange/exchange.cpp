@@ -299,7 +299,7 @@ net::Task<Ending> Exchange::admit_question() {
   if (report.decision.verdict == policy::Verdict::Delay) {
     const auto delayed = context_.admission.delayed();
     report.departed = std::max(delayed.departure.at, delayed.not_before);
-    report.wait = report.departed - context_.now;
+    report.wait = std::max(report.departed - context_.now, base::Duration{0});
   }
   context_.admission.keep();
   return net::Task<Ending>::ended(Ending::Answered);
