@@ -48,7 +48,8 @@ class Decide(AskTestCase):
         self.assertFalse(asker.decide(ip="127.0.0.1")["allowed"])
 
     def test_conditions_see_the_request_that_the_question_describes(self):
-        posts = rule("posts", "1/1000day", key="[]", match='{ methods = ["POST"], path = "/orders/*", host = "api.example.com" }', algorithm='"fixed_window"')
+        posts = rule("posts", "1/1000day", key="[]", algorithm='"fixed_window"',
+                     match='{ methods = ["POST"], path = "/orders/*", host = "api.example.com" }')
         header = rule("header", "1/1000day", key='["header:X-Tenant"]', match='{ headers = { X-Tenant = true } }', algorithm='"fixed_window"')
         weir = self.ask_weir(posts, header)
         asker = self.asker(weir)
@@ -60,7 +61,8 @@ class Decide(AskTestCase):
         self.assertEqual([asker.decide(headers={"x-tenant": name})["allowed"] for name in ("a", "a", "b")], [True, False, True])
 
     def test_attributes_and_the_domain_are_conditions_and_keys(self):
-        weir = self.ask_weir(rule("customers", "2/1000day", key='["descriptor:customer"]', algorithm='"fixed_window"', match='{ descriptor = { plan = "free" }, domains = ["billing"] }'))
+        weir = self.ask_weir(rule("customers", "2/1000day", key='["descriptor:customer"]', algorithm='"fixed_window"',
+                                  match='{ descriptor = { plan = "free" }, domains = ["billing"] }'))
         asker = self.asker(weir)
 
         def ask(customer, plan="free", domain="billing", **more):
@@ -195,8 +197,9 @@ class Decide(AskTestCase):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         issuer = Ed25519Issuer(folder, "login")
         keys = self.start(KeyServer(folder, issuer))
+        fetch = f'cooldown = "100ms", wait = "{PATIENCE}s", ca = "{folder / "login.crt"}"'
         weir = self.ask_weir(rule("claim", "1/1000day", key='["claim:sub"]', on_missing='"reject"', algorithm='"fixed_window"'),
-                             client=f'jwt = {{ issuer = "login", jwks = "{keys.url}", fetch = {{ cooldown = "100ms", wait = "{PATIENCE}s", ca = "{folder / "login.crt"}" }} }}')
+                             client=f'jwt = {{ issuer = "login", jwks = "{keys.url}", fetch = {{ {fetch} }} }}')
         asker = self.asker(weir)
         keys.rotate("1", "2")
         self.assertEqual([asker.decide(headers={"Authorization": "Bearer " + issuer.token("2")})["status"] for _ in range(2)], [200, 429])

@@ -60,7 +60,8 @@ class ForwardAuth(AskTestCase):
         self.assertEqual(weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 3)
 
     def test_rules_see_the_clients_request(self):
-        weir = self.ask_weir(rule("posts", "1/1000day", key='["header:X-Tenant"]', match='{ methods = ["POST"], path = "/a", host = "api.example.com" }'))
+        weir = self.ask_weir(rule("posts", "1/1000day", key='["header:X-Tenant"]',
+                                  match='{ methods = ["POST"], path = "/a", host = "api.example.com" }'))
         asker = self.asker(weir)
 
         def ask(method, tenant):
@@ -70,7 +71,8 @@ class ForwardAuth(AskTestCase):
     def test_the_client_is_the_last_address(self):
         weir = self.ask_weir(rule("minute", "1/1000day", **BY_IP), client='trusted_proxies = ["10.0.0.0/8"]')
         asker = self.asker(weir)
-        chains = ("198.51.100.1, 203.0.113.7", "198.51.100.2, 203.0.113.7", "198.51.100.1, 10.0.0.1", "198.51.100.2, 10.0.0.1", "198.51.100.1, 10.0.0.2")
+        chains = ("198.51.100.1, 203.0.113.7", "198.51.100.2, 203.0.113.7", "198.51.100.1, 10.0.0.1", "198.51.100.2, 10.0.0.1",
+                  "198.51.100.1, 10.0.0.2")
         self.assertEqual([asker.forward_auth(ip=chain).status for chain in chains], [200, 429, 200, 200, 429])
 
     def test_a_proxy_that_does_not_describe_the_request_gets_400(self):
@@ -80,7 +82,8 @@ class ForwardAuth(AskTestCase):
         self.assert_own_error(asker.forward_auth(query="?refuse=1"), 400)
 
     def test_authorization_is_the_clients_if_the_token_has_its_own_field(self):
-        weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'), decide='token = "open-sesame-1234"',
+        weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'),
+                             decide='token = "open-sesame-1234"',
                              client='api_key = { bearer = true }\nunknown_keys = "accept"')
         own = self.asker(weir, headers={"X-Weir-Token": "open-sesame-1234"})
         self.assertEqual([own.forward_auth(Authorization=f"Bearer {key}").status for key in ("a", "a", "b")], [200, 429, 200])

@@ -113,7 +113,7 @@ class Permits(AskTestCase):
 
     def test_rules_settle_by_the_answer_of_the_askers_server(self):
         login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')
-        tokens = rule("tokens", "1000/1000day", key='["ip"]', cost='{ response_json = "/usage/total", reserve = 100 }', match='{ path = "/chat" }', algorithm='"fixed_window"')
+        tokens = rule("tokens", "1000/1000day", cost='{ response_json = "/usage/total", reserve = 100 }', match='{ path = "/chat" }', **BY_IP)
         weir = self.ask_weir(login, tokens)
         asker = self.asker(weir)
         for status, remaining in ((200, 5), (401, 4)):
@@ -139,8 +139,8 @@ class Permits(AskTestCase):
         weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, permit=True)["permit"]
-        for members, message in (({}, 'write one of "cost"'), ({"cost": -1}, '"cost" is not'), ({"status": 200, "headers": {"a\n": "b"}}, '"headers"'),
-                                 ({"refnd": True}, 'write "refund"')):
+        for members, message in (({}, 'write one of "cost"'), ({"cost": -1}, '"cost" is not'), ({"refnd": True}, 'write "refund"'),
+                                 ({"status": 200, "headers": {"a\n": "b"}}, '"headers"')):
             response = asker.settle(permit, **members)
             self.assert_own_error(response, 400)
             self.assertIn(message, response.json()["message"])
