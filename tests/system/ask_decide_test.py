@@ -154,6 +154,18 @@ class Decide(AskTestCase):
         self.assertEqual([asker.decide(ip="127.0.0.1")["allowed"] for _ in range(2)], [True, False])
         self.assertEqual(self.statuses(weir.port, 2), [200, 200])
 
+    def test_bodies_may_come_late_but_not_forever(self):
+        weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP), server='head_timeout = "1s"')
+        asker = self.asker(weir)
+        head = b"POST /v1/decide HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        asker.send(head)
+        self.assertEqual(asker.read().status, 100)
+        asker.send(b"{}")
+        self.assertTrue(asker.read().json()["allowed"])
+        asker.send(head + b"{")
+        self.assertEqual([asker.read().status for _ in range(2)], [100, 408])
+        self.assertEqual([weir.metric("weir_decide_questions_total", result=result) for result in ("allowed", "error")], [1, 1])
+
     def test_over_http2(self):
         weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP), decide='protocols = ["http/1.1", "h2c"]')
         client = self.start(Http2Client(weir.ask_port))

@@ -23,11 +23,15 @@ unsigned call_status(const ask::Answer& answer) noexcept {
 
 // POST /v1/decide: decides about one question, or about each question of an array in turn.
 net::Task<Ending> serve_questions(AskCall& call) {
+  auto& wrong_calls = call.worker.counters.ask.questions(observe::AskApi::Decide, observe::AskResult::Error);
   const auto fault = co_await call.read_body();
-  if (fault) co_return co_await call.error(fault.status, fault.what);
+  if (fault) {
+    wrong_calls.add();
+    co_return co_await call.error(fault.status, fault.what);
+  }
   auto list = ask::read_questions(call.body());
   if (!list) {
-    call.worker.counters.ask.questions(observe::AskApi::Decide, observe::AskResult::Error).add();
+    wrong_calls.add();
     co_return co_await call.error(400, list.error().message);
   }
   std::vector<ask::Answer> answers;
