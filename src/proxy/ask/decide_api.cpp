@@ -59,7 +59,8 @@ net::Task<Ending> serve_settlement(AskCall& call) {
   auto request = ask::read_settle_request(call.body());
   if (!request) co_return co_await call.error(400, request.error().message);
   auto settlement = call.settle(std::move(*request));
-  switch (co_await settlement) {
+  const auto result = co_await settlement;
+  switch (result) {
     case Permits::Result::Settled:
       co_return co_await call.answer({.status = 200, .body = "{\"settled\":true}"});
     case Permits::Result::Unknown:
