@@ -21,6 +21,17 @@ constexpr auto kNameCharacters = [] {
   return characters;
 }();
 
+// The octets of an authority as plain_host() sees them.
+enum class HostOctet : unsigned char { Other, Plain, Dot };
+
+constexpr auto kHostOctets = [] {
+  std::array<HostOctet, 256> octets{};
+  for (std::size_t c = 0; c < octets.size(); ++c)
+    if (kNameCharacters[c] && !(c >= 'A' && c <= 'Z')) octets[c] = HostOctet::Plain;
+  octets['.'] = HostOctet::Dot;
+  return octets;
+}();
+
 // Returns true for a host name. No label may be empty, except after a dot at the end of the name.
 bool is_name(std::string_view text) noexcept {
   char previous = '.';
@@ -49,6 +60,21 @@ bool is_port(std::string_view text) noexcept {
 }
 
 }  // namespace
+
+std::string_view plain_host(std::string_view authority) noexcept {
+  auto before = HostOctet::Dot;
+  std::size_t size = 0;
+  for (; size < authority.size(); ++size) {
+    const auto octet = kHostOctets[static_cast<unsigned char>(authority[size])];
+    if (octet == HostOctet::Other) break;
+    if (octet == HostOctet::Dot && before == HostOctet::Dot) return {};
+    before = octet;
+  }
+  if (before == HostOctet::Dot) return {};
+  if (size == authority.size()) return authority;
+  const bool port = authority[size] == ':' && is_port(authority.substr(size + 1));
+  return port ? authority.substr(0, size) : std::string_view{};
+}
 
 bool valid_authority(std::string_view text) noexcept {
   if (text.empty()) return true;

@@ -13,7 +13,8 @@ constexpr char lower_octet(char c) noexcept {
 }  // namespace
 
 void RequestHead::clear() noexcept {
-  method = target = authority = path = query = {};
+  method = target = authority = path = query = host = {};
+  plain_path = false;
   fields.clear();
   minor_version = 1;
   framing = Framing::None;

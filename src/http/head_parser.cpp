@@ -150,6 +150,8 @@ std::optional<Fault> read_target(RequestHead& head) {
   const auto question = rest.find('?');
   head.path = question == 0 || rest.empty() ? std::string_view("/") : rest.substr(0, question);
   if (question != std::string_view::npos) head.query = rest.substr(question + 1);
+  head.plain_path = is_plain_path(head.path);
+  if (head.plain_path) return std::nullopt;
   if (const char* why = path_fault(head.path)) return Fault{400, why};
   return std::nullopt;
 }
@@ -163,8 +165,11 @@ std::optional<Fault> read_host(RequestHead& head) {
   }
   if (host == nullptr)
     return head.minor_version == 0 ? std::nullopt : std::optional(Fault{400, "the Host header is missing"});
-  if (!valid_authority(host->value)) return Fault{400, "the Host header is invalid"};
-  if (head.authority.empty()) head.authority = host->value;
+  const auto plain = plain_host(host->value);
+  if (plain.empty() && !valid_authority(host->value)) return Fault{400, "the Host header is invalid"};
+  if (!head.authority.empty()) return std::nullopt;
+  head.authority = host->value;
+  head.host = plain;
   return std::nullopt;
 }
 

@@ -34,13 +34,31 @@ bool is_path_character(char c) noexcept {
   return kPathCharacters[static_cast<unsigned char>(c)];
 }
 
+// The octets of a path as is_suspicious() sees them.
+enum class PathOctet : unsigned char {
+  Plain,
+  Dot,
+  Slash,
+  Special,  // may have another normal form, or begins parameters
+};
+
+constexpr std::array<PathOctet, 256> kPathOctets = [] {
+  std::array<PathOctet, 256> octets{};
+  for (std::size_t c = 0; c < octets.size(); ++c)
+    octets[c] = kPathCharacters[c] ? PathOctet::Plain : PathOctet::Special;
+  octets[';'] = PathOctet::Special;
+  octets['.'] = PathOctet::Dot;
+  octets['/'] = PathOctet::Slash;
+  return octets;
+}();
+
 // Returns true if the path may differ from its normal form. Also true for some normal paths ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
-  char before = '\0';
+  auto before = PathOctet::Plain;
   for (const char c : path) {
-    const bool plain = (is_path_character(c) && c != ';') || c == '/';
-    if (!plain || (before == '/' && (c == '/' || c == '.'))) return true;
-    before = c;
+    const auto octet = kPathOctets[static_cast<unsigned char>(c)];
+    if (octet == PathOctet::Special || (octet != PathOctet::Plain && before == PathOctet::Slash)) return true;
+    before = octet;
   }
   return false;
 }
@@ -215,6 +233,10 @@ const char* path_warning(std::string_view raw) noexcept {
   if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
   const auto* fault = path_fault(raw);
   return fault != nullptr ? fault : warn_about_segments(raw);
+}
+
+bool is_plain_path(std::string_view raw) noexcept {
+  return raw.starts_with('/') && !is_suspicious(raw);
 }
 
 std::string path_spelling(std::string_view raw) {

@@ -66,6 +66,8 @@ struct RequestHead {
   std::string_view authority;  // host and port of an absolute-form target, otherwise the value of Host
   std::string_view path;       // path of the target, not decoded; "*" if OPTIONS asks about the whole server
   std::string_view query;      // query of the target, without the '?'
+  std::string_view host{};  // result of plain_host() for `authority`; may be empty although there is a host
+  bool plain_path = false;  // true: is_plain_path() is known to be true for `path`
   Fields fields;
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;

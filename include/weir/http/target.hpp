@@ -25,6 +25,11 @@ namespace weir::http {
 // does not begin with '/' ("*") stays as it is.
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);
 
+// Returns true if the path consists of letters, digits and other octets that have one meaning for all
+// servers, and if no dot or slash follows a slash. A plain path is its own normal form and has no other
+// interpretation, and path_fault() and path_warning() return null for it. Most requests have a plain path.
+[[nodiscard]] bool is_plain_path(std::string_view raw) noexcept;
+
 // Returns the path with each octet written as in the normal form: as itself if a path may contain it,
 // otherwise as %XX. Removes nothing.
 [[nodiscard]] std::string path_spelling(std::string_view raw);
@@ -47,6 +52,11 @@ namespace weir::http {
 
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);
+
+// Returns the normal form of the host, a view of the argument, if the authority is a name in lower case
+// without final dot, alone or with a port. Such an authority is valid. Otherwise returns an empty text. Costs
+// less than valid_authority() and normalise_host(), and most requests have such an authority.
+[[nodiscard]] std::string_view plain_host(std::string_view authority) noexcept;
 
 // Returns true if the text is empty or a valid uri-host [ ":" port ] (RFC 9110 §7.2). The host must be an
 // IPv6 address in brackets, or a name without empty labels or percent-encoding. The port must be at most

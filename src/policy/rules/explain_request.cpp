@@ -47,12 +47,13 @@ std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
 
 Request request_of(const ClientSettings& settings, const base::IpAddress& peer, const http::RequestHead& head,
                    Credentials& credentials, RequestTexts& texts) {
-  const auto path = http::normalise_path(head.path, texts.path);
-  const bool several = http::find_path_interpretations(head.path, path, texts.interpretations);
+  const auto path = head.plain_path ? head.path : http::normalise_path(head.path, texts.path);
+  const bool several =
+      !head.plain_path && http::find_path_interpretations(head.path, path, texts.interpretations);
   return {.head = &head,
           .path = path,
           .interpretations = several ? &texts.interpretations : nullptr,
-          .host = http::normalise_host(head.authority, texts.host),
+          .host = head.host.empty() ? http::normalise_host(head.authority, texts.host) : head.host,
           .route = {},
           .client = identify(settings, peer, head, credentials),
           .now = credentials.now};

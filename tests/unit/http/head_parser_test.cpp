@@ -293,6 +293,24 @@ TEST(RequestHead, ParsingANewHeadForgetsThePreviousHead) {
   EXPECT_EQ(head.fields.size(), 1U);
 }
 
+TEST(RequestHead, NotesUsualPathsAndHosts) {
+  RequestHead head;
+  const auto parse = [&](const std::string& bytes) {
+    ASSERT_FALSE(parse_request_head(bytes, head)) << bytes;
+  };
+  parse("GET /a/b?c=/../%2f HTTP/1.1\r\nHost: example.com:8080\r\n\r\n");
+  EXPECT_TRUE(head.plain_path);
+  EXPECT_EQ(head.host, "example.com");
+  parse("GET /a/../b HTTP/1.1\r\nHost: Example.com\r\n\r\n");
+  EXPECT_FALSE(head.plain_path);
+  EXPECT_EQ(head.host, "");
+  parse("GET http://other/a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+  EXPECT_TRUE(head.plain_path);
+  EXPECT_EQ(head.host, "") << "not the host of the target";
+  parse("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_FALSE(head.plain_path);
+}
+
 TEST(FindHeadEnd, NextSearchStartsWhereThePreviousSearchEnded) {
   const std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\nbody\r\n\r\n";
   const std::size_t end = bytes.find("body");

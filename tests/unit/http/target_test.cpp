@@ -1,5 +1,7 @@
 #include "weir/http/target.hpp"
 
+#include "weir/http/path_interpretations.hpp"
+
 #include <cctype>
 #include <cstdio>
 #include <random>
@@ -17,6 +19,63 @@ std::string path(std::string_view raw) {
 std::string host(std::string_view authority) {
   std::string scratch;
   return std::string(normalise_host(authority, scratch));
+}
+
+// Calls `check` with many short texts of these octets.
+template <class Check>
+void for_random_texts(std::string_view octets, Check check) {
+  std::mt19937 random(42);
+  for (int i = 0; i < 200'000; ++i) {
+    std::string text(random() % 12, '/');
+    for (auto& c : text) c = octets[random() % octets.size()];
+    check(text);
+  }
+}
+
+TEST(PlainPath, RecognisesUsualPaths) {
+  for (const char* raw : {"/", "/api/v1/things", "/a.b/c.html", "/a/", "/A-_~!$&'()*+,=:@", "/a..b"})
+    EXPECT_TRUE(is_plain_path(raw)) << raw;
+  for (const char* raw : {"", "*", "a", "//", "/a//b", "/.", "/a/../b", "/.well-known", "/a;b", "/%61",
+                          "/a\\b", "/a b", "/a#b", "/\xC3\xA4", "/a\"b"})
+    EXPECT_FALSE(is_plain_path(raw)) << raw;
+}
+
+TEST(PlainPath, HasNoOtherFormFaultOrInterpretation) {
+  for_random_texts("///aB..;%2f0\\#\xFF_", [](const std::string& raw) {
+    if (!is_plain_path(raw)) return;
+    std::string scratch;
+    PathInterpretations interpretations;
+    ASSERT_EQ(normalise_path(raw, scratch).data(), raw.data()) << raw;
+    ASSERT_EQ(path_fault(raw), nullptr) << raw;
+    ASSERT_EQ(path_warning(raw), nullptr) << raw;
+    ASSERT_FALSE(find_path_interpretations(raw, raw, interpretations)) << raw;
+  });
+}
+
+TEST(PlainHost, RecognisesUsualHosts) {
+  const std::pair<const char*, const char*> cases[] = {{"example.com", "example.com"},
+                                                       {"example.com:8080", "example.com"},
+                                                       {"127.0.0.1:65535", "127.0.0.1"},
+                                                       {"a_b-c", "a_b-c"},
+                                                       {"", ""},
+                                                       {"Example.com", ""},
+                                                       {"example.com.", ""},
+                                                       {"a..b", ""},
+                                                       {".a", ""},
+                                                       {"a:65536", ""},
+                                                       {"a:x", ""},
+                                                       {"[::1]", ""},
+                                                       {"a%41", ""}};
+  for (const auto& [authority, name] : cases) EXPECT_EQ(plain_host(authority), name) << authority;
+}
+
+TEST(PlainHost, IsTheNormalFormOfAValidAuthority) {
+  for_random_texts("aZ09-_..:[]%@/ \xFF", [](const std::string& authority) {
+    const auto name = plain_host(authority);
+    if (name.empty()) return;
+    ASSERT_TRUE(valid_authority(authority)) << authority;
+    ASSERT_EQ(name, host(authority)) << authority;
+  });
 }
 
 TEST(NormalisePath, AllSpellingsOfAPathHaveTheSameNormalForm) {

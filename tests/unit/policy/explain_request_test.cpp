@@ -2,6 +2,8 @@
 
 #include "unit/policy/sample.hpp"
 
+#include "weir/http/target.hpp"
+
 #include <gtest/gtest.h>
 
 namespace weir::policy {
@@ -23,6 +25,20 @@ class ExplainRequestTest : public testing::Test {
   ClientSettings settings_;
   std::optional<DescribedRequest> described_;
 };
+
+TEST_F(ExplainRequestTest, SeesPathsAndHostsInNormalForm) {
+  for (const char* target : {"/a/b", "/a/../b?c", "//a", "/%61", "http://Other:1/a", "http://other", "/a;b"})
+    for (const char* host : {"example.com", "Example.COM:80", "example.com.", "[::1]:80"}) {
+      ASSERT_FALSE(read([&](ExplainRequest& explain_request) {
+        explain_request.target = target;
+        explain_request.host = host;
+      }));
+      const auto& request = described_->request();
+      std::string scratch;
+      EXPECT_EQ(request.path, http::normalise_path(request.head->path, scratch)) << target;
+      EXPECT_EQ(request.host, http::normalise_host(request.head->authority, scratch)) << target << host;
+    }
+}
 
 TEST_F(ExplainRequestTest, IsParsedLikeARealRequest) {
   settings_.trusted_proxies = {cidr("10.0.0.0/8")};
