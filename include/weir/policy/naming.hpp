@@ -2,6 +2,7 @@
 // with a secret key. Pure.
 #pragma once
 
+#include "weir/base/ip_address.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/slot_hash.hpp"
@@ -17,6 +18,16 @@ struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
   bool slot_hashes = false;  // true: names in Redis begin with a slot hash (limit/slot_hash.hpp)
+};
+
+// The digest of one address, remembered from request to request of a connection. Most rules have the key
+// ["ip"], and most connections have one address. Never out of date, because it is used only for the address
+// and the secret key from which it was computed.
+struct AddressDigest {
+  bool known = false;
+  base::SipKey key;
+  base::IpAddress network;
+  base::Digest128 digest;
 };
 
 // Returns the digest that names a client in a rule. An empty attribute counts as missing. If a part of the

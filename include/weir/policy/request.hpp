@@ -21,6 +21,8 @@ class Factors;
 
 namespace weir::policy {
 
+struct AddressDigest;
+
 inline constexpr std::size_t kNoRoute = ~std::size_t{0};  // stands for the index of a route: no route matched
 
 // A request as rules see it. Its views live as long as the head's buffer.
@@ -38,6 +40,8 @@ struct Request {
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
   // the share of its limit that each rule with `adapt` grants now; null: every rule grants its whole limit
   const limit::Factors* factors = nullptr;
+  AddressDigest* address_digest =
+      nullptr;         // the digest that the connection remembers; null: it remembers none
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;

@@ -230,13 +230,29 @@ std::optional<base::Digest128> digest_of_client(const Rule& rule, const Request&
   return hash.digest();
 }
 
+bool is_by_address(const Rule& rule) noexcept {
+  return rule.key.size() == 1 && rule.key.front().size() == 1 &&
+         rule.key.front().front().kind == Attribute::Ip;
+}
+
+// Returns the same as digest_of_client(). Computes it only if the connection remembers the digest of another
+// address or none.
+std::optional<base::Digest128> remembered_digest(const Rule& rule, const Request& request, base::SipKey key) {
+  auto* const memory = request.address_digest;
+  if (memory == nullptr || !is_by_address(rule)) return digest_of_client(rule, request, key);
+  const auto& network = request.client.network;
+  if (!memory->known || memory->key != key || memory->network != network)
+    *memory = {true, key, network, *digest_of_client(rule, request, key)};
+  return memory->digest;
+}
+
 }  // namespace
 
 std::optional<limit::Key> Namer::name(const Rule& rule, const AppliedLimiter& applied, base::SipKey key) {
   const bool same = last_ != nullptr && key == key_ && last_->on_missing == rule.on_missing &&
                     (last_ == &rule || last_->key == rule.key);
   if (!same) {
-    who_ = digest_of_client(rule, request_, key);
+    who_ = remembered_digest(rule, request_, key);
     last_ = &rule;
     key_ = key;
   }

@@ -5,6 +5,7 @@
 #include "weir/base/ip_address.hpp"
 #include "weir/http/proxy_header.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/policy/naming.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,8 @@ struct ClientPeer {
   // The verified certificate as a value of Client-Cert (RFC 9440); empty: no certificate; nullopt: no request
   // has needed it yet.
   std::optional<std::string> certificate{};
+
+  mutable policy::AddressDigest address_digest{};  // the naming of clients reads and writes it
 
   void believe(const http::ConnectionEnds& ends);
   // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns

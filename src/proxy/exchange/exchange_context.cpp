@@ -44,6 +44,7 @@ void ExchangeContext::identify() {
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = worker.load.load();
   buffers.request.factors = config.factors;
+  buffers.request.address_digest = &peer.address_digest;
   describe_connection();
   buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
   if (config.tracing) join_trace();

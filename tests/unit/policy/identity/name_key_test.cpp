@@ -36,6 +36,22 @@ TEST_F(NameKey, NameOfAKeyDependsOnTheNameOfTheRuleAndNotOnItsPosition) {
   EXPECT_NE(name(rule), before);
 }
 
+TEST_F(NameKey, RememberedDigestsChangeNoName) {
+  AddressDigest memory;
+  const std::vector<Rule> rules{rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip", "method"}),
+                                rule_of("d", {"user"}), rule_of("e", {})};
+  for (const auto* address : {"203.0.113.7", "203.0.113.7", "2001:db8::1", "203.0.113.7", "::"})
+    for (const auto key : {base::SipKey{1, 2}, base::SipKey{1, 3}, base::SipKey{}})
+      for (const auto& rule : rules) {
+        request_.client.network = ip(address);
+        request_.address_digest = nullptr;
+        const auto expected = name_key(rule, 0, request_, key);
+        request_.address_digest = &memory;
+        EXPECT_EQ(name_key(rule, 0, request_, key), expected) << address << ' ' << rule.name;
+      }
+  EXPECT_TRUE(memory.known);
+}
+
 TEST_F(NameKey, MappedAddressIsNamedAsIpv4AndAnIpv6AddressByItsPrefix) {
   const ClientSettings settings;
   const auto of = [&](std::string_view peer) {
