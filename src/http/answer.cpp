@@ -128,7 +128,8 @@ void append_rate_limit_headers(std::string& text, const RateLimitHeaders& s, Rat
 }
 
 void append_retry_after(std::string& text, std::uint64_t seconds) {
-  TextWriter(text, kFixed) << "Retry-After: " << seconds << "\r\n";
+  constexpr std::string_view kBegin = "Retry-After: ";
+  TextWriter(text, kBegin.size() + TextWriter::kDigits + 2) << kBegin << seconds << "\r\n";
 }
 
 void write_answer(std::string& text, const Answer& a) {
@@ -189,11 +190,13 @@ std::string_view reason_phrase(unsigned status) noexcept {
 }
 
 bool wants_problem_json(std::string_view accept) noexcept {
+  constexpr std::string_view kType = "application/problem+json";
+  if (accept.size() < kType.size()) return false;  // as "*/*", which many clients send
   bool wanted = false;
   while (!accept.empty()) {
     auto parameters = take_element(accept, ',');
     const auto range = take_element(parameters, ';');
-    if (!equal_ignoring_case(range, "application/problem+json")) continue;
+    if (!equal_ignoring_case(range, kType)) continue;
     wanted = true;
     while (!parameters.empty())
       if (is_no_weight(take_element(parameters, ';'))) wanted = false;
