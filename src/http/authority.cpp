@@ -62,15 +62,18 @@ bool is_port(std::string_view text) noexcept {
 }  // namespace
 
 std::string_view plain_host(std::string_view authority) noexcept {
-  auto before = HostOctet::Dot;
+  bool after_dot = true;
   std::size_t size = 0;
   for (; size < authority.size(); ++size) {
     const auto octet = kHostOctets[static_cast<unsigned char>(authority[size])];
-    if (octet == HostOctet::Other) break;
-    if (octet == HostOctet::Dot && before == HostOctet::Dot) return {};
-    before = octet;
+    if (octet == HostOctet::Plain) {
+      after_dot = false;
+      continue;
+    }
+    if (octet == HostOctet::Other || after_dot) break;
+    after_dot = true;
   }
-  if (before == HostOctet::Dot) return {};
+  if (after_dot) return {};
   if (size == authority.size()) return authority;
   const bool port = authority[size] == ':' && is_port(authority.substr(size + 1));
   return port ? authority.substr(0, size) : std::string_view{};

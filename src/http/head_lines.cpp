@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace weir::http {
 
@@ -35,6 +36,20 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
+// Returns the first octet from `at` on that is of none of the classes `kWanted`, or `end`. Compares with the
+// end once for four octets, because most octets of a head pass through here.
+template <unsigned char kWanted>
+const char* skip(const char* at, const char* end) noexcept {
+  for (; end - at >= 4; at += 4) {
+    if (!is(at[0], kWanted)) return at;
+    if (!is(at[1], kWanted)) return at + 1;
+    if (!is(at[2], kWanted)) return at + 2;
+    if (!is(at[3], kWanted)) return at + 3;
+  }
+  while (at != end && is(*at, kWanted)) ++at;
+  return at;
+}
+
 constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
 
 template <class Word>
@@ -44,17 +59,18 @@ Word load(const char* at) noexcept {
   return word;
 }
 
-// Returns how many of the eight octets precede the first control character; 8 if there is no control
-// character. Uses the haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html. Bits
-// above the lowest set bit may be wrong, so only the lowest set bit is used.
-std::size_t text_before_control(const char* eight) noexcept {
+// Returns how many of the eight octets precede the first one that is DEL or below `kLowest`; 8 if there is no
+// such octet. Uses the haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html.
+// Bits above the lowest set bit may be wrong, so only the lowest set bit is used.
+template <unsigned char kLowest>
+std::size_t plain_octets(const char* eight) noexcept {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::uint64_t kTops = 0x80 * kOnes;
   const auto word = load<std::uint64_t>(eight);
-  const auto below_space = (word - kOnes * 0x20) & ~word;
+  const auto below = (word - kOnes * kLowest) & ~word;
   const auto with_delete = word ^ kOnes * 0x7F;
   const auto deleted = (with_delete - kOnes) & ~with_delete;
-  return static_cast<std::size_t>(std::countr_zero((below_space | deleted) & kTops)) / 8;
+  return static_cast<std::size_t>(std::countr_zero((below | deleted) & kTops)) / 8;
 }
 
 // Returns true if `name` equals `known` without regard to case. Compares word by word; the last word overlaps
@@ -80,23 +96,31 @@ bool is_name(std::string_view name, std::string_view known) noexcept {
 
 }  // namespace
 
-std::string_view HeadLines::take(unsigned char wanted) noexcept {
-  const char* const begin = at_;
-  while (at_ != end_ && is(*at_, wanted)) ++at_;
-  return {begin, static_cast<std::size_t>(at_ - begin)};
+std::string_view HeadLines::take_to(const char* end) noexcept {
+  const char* const begin = std::exchange(at_, end);
+  return {begin, static_cast<std::size_t>(end - begin)};
 }
 
 std::string_view HeadLines::take_text() noexcept {
-  const char* const begin = at_;
-  while (end_ - at_ >= 8) {
-    const auto plain = text_before_control(at_);
-    at_ += plain;
+  const char* at = at_;
+  while (end_ - at >= 8) {
+    const auto plain = plain_octets<' '>(at);
+    at += plain;
     if (plain == 8) continue;
-    if (*at_ != '\t') return {begin, static_cast<std::size_t>(at_ - begin)};
-    ++at_;
+    if (*at != '\t') return take_to(at);
+    ++at;
   }
-  (void)take(kText);
-  return {begin, static_cast<std::size_t>(at_ - begin)};
+  return take_to(skip<kText>(at, end_));
+}
+
+std::string_view HeadLines::take_target() noexcept {
+  const char* at = at_;
+  while (end_ - at >= 8) {
+    const auto plain = plain_octets<'!'>(at);
+    at += plain;
+    if (plain < 8) return take_to(at);
+  }
+  return take_to(skip<kTarget>(at, end_));
 }
 
 bool HeadLines::take_one(char wanted) noexcept {
@@ -128,9 +152,9 @@ bool HeadLines::begins_with_token() const noexcept {
 
 std::optional<HeadLines::RequestLine> HeadLines::request_line() noexcept {
   RequestLine line;
-  line.method = take(kToken);
+  line.method = take_to(skip<kToken>(at_, end_));
   if (line.method.empty() || !take_one(' ')) return std::nullopt;
-  line.target = take(kTarget);
+  line.target = take_target();
   if (line.target.empty() || !take_one(' ')) return std::nullopt;
   const auto version = take_version();
   if (!version || !take_line_end()) return std::nullopt;
@@ -154,10 +178,10 @@ std::optional<HeadLines::StatusLine> HeadLines::status_line() noexcept {
 }
 
 HeadLines::Result HeadLines::field(Field& field) noexcept {
-  field.name = take(kToken);
+  field.name = take_to(skip<kToken>(at_, end_));
   if (field.name.empty()) return take_line_end() && at_ == end_ ? Result::End : Result::Malformed;
   if (!take_one(':')) return Result::Malformed;
-  (void)take(kBlank);
+  at_ = skip<kBlank>(at_, end_);
   field.value = take_text();
   if (!take_line_end()) return Result::Malformed;
   while (!field.value.empty() && is(field.value.back(), kBlank)) field.value.remove_suffix(1);

@@ -46,8 +46,9 @@ class HeadLines {
   [[nodiscard]] Result field(Field& field) noexcept;
 
  private:
-  [[nodiscard]] std::string_view take(unsigned char wanted) noexcept;
-  [[nodiscard]] std::string_view take_text() noexcept;  // reads SP, HTAB, VCHAR and obs-text
+  [[nodiscard]] std::string_view take_to(const char* end) noexcept;
+  [[nodiscard]] std::string_view take_text() noexcept;    // reads SP, HTAB, VCHAR and obs-text
+  [[nodiscard]] std::string_view take_target() noexcept;  // reads VCHAR and obs-text
   [[nodiscard]] bool take_one(char wanted) noexcept;
   [[nodiscard]] bool take_line_end() noexcept;
   [[nodiscard]] std::optional<unsigned> take_version() noexcept;

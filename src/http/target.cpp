@@ -54,11 +54,15 @@ constexpr std::array<PathOctet, 256> kPathOctets = [] {
 
 // Returns true if the path may differ from its normal form. Also true for some normal paths ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
-  auto before = PathOctet::Plain;
+  bool after_slash = false;
   for (const char c : path) {
     const auto octet = kPathOctets[static_cast<unsigned char>(c)];
-    if (octet == PathOctet::Special || (octet != PathOctet::Plain && before == PathOctet::Slash)) return true;
-    before = octet;
+    if (octet == PathOctet::Plain) {
+      after_slash = false;
+      continue;
+    }
+    if (octet == PathOctet::Special || after_slash) return true;
+    after_slash = octet == PathOctet::Slash;
   }
   return false;
 }

@@ -185,6 +185,36 @@ TEST(HeadLines, FindsControlCharactersAtEveryPosition) {
   }
 }
 
+TEST(HeadLines, FindsTheEndOfATargetAtEveryPosition) {
+  const auto with = [](std::size_t at, char c) {
+    std::string target(40, 't');
+    target[at] = c;
+    return "GET " + target + " HTTP/1.1\r\n\r\n";
+  };
+  for (std::size_t at = 0; at < 40; ++at)
+    for (unsigned octet = 0; octet < 256; ++octet) {
+      const auto head = with(at, static_cast<char>(octet));
+      const auto line = HeadLines(head).request_line();
+      const bool allowed = octet > ' ' && octet != 0x7F;
+      ASSERT_EQ(line.has_value(), allowed) << at << ' ' << octet;
+      if (line) {
+        ASSERT_EQ(line->target.size(), 40U);
+      }
+    }
+}
+
+// Names of all sizes, because take() handles four octets at a time.
+TEST(HeadLines, FindsTheEndOfANameAtEveryPosition) {
+  for (std::size_t size = 1; size < 20; ++size)
+    for (const char c : {' ', '\t', '\0', '(', '\x7F', '\x80'}) {
+      const std::string name(size, 'n');
+      const auto found = ours<true>("GET / HTTP/1.1\r\n" + name + ":v\r\n\r\n");
+      ASSERT_TRUE(found.taken) << size;
+      EXPECT_EQ(found.fields.at(0).first, name);
+      EXPECT_FALSE(ours<true>("GET / HTTP/1.1\r\n" + name + c + ":v\r\n\r\n").taken) << size;
+    }
+}
+
 TEST(HeadLines, RecognisesFieldNamesInAnyCase) {
   const std::pair<std::string_view, FieldId> kKnown[] = {{"te", FieldId::Te},
                                                          {"VIA", FieldId::Via},
