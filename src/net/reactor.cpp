@@ -99,7 +99,7 @@ void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
     fetched_ = ::epoll_wait(epoll_.native_handle(), events_.data(), room, 0);
-    ++looks_;
+    if (fetched_ < room) ++looks_;  // otherwise some ports have not heard yet
     for (int i = 0; i < fetched_; ++i) {
       const auto& event = events_[static_cast<std::size_t>(i)];
       static_cast<Port*>(event.data.ptr)->note(event.events);

@@ -64,8 +64,8 @@ class Reactor final : public asio::execution_context::service {
   // must not run afterwards, because pending operations of Asio may use buffers of the destroyed frames.
   void end_tasks() noexcept;
 
-  // Returns how often the reactor has asked the kernel for events. While a coroutine runs, its port and all
-  // others know what had happened before the last time.
+  // Returns how often the kernel has reported all its events to the reactor. While a coroutine runs, every
+  // port knows what had happened before the last of these reports.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
   // Resumes a coroutine later, from the event loop.

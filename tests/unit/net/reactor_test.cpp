@@ -60,6 +60,36 @@ TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
   EXPECT_FALSE(run(context, until_readable()));
 }
 
+// A port beyond the events that one call of epoll_wait returns has not heard of its bytes yet.
+TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsLooks) {
+  auto& reactor = Reactor::of(context.get_executor());
+  constexpr int kMany = 300;
+  std::vector<Pair> pairs;
+  std::vector<std::unique_ptr<Descriptor>> sockets;
+  std::vector<std::unique_ptr<Port>> ports;
+  for (int i = 0; i < kMany; ++i) {
+    pairs.push_back(socket_pair());
+    sockets.push_back(std::make_unique<Descriptor>(pairs.back().ours));
+    ports.push_back(std::make_unique<Port>(reactor, sockets.back()->number()));
+  }
+  std::vector<std::uint64_t> seen;
+  std::vector<std::unique_ptr<Running<ErrorCode>>> readers;
+  const auto note = [](Port& one, Reactor& its, std::vector<std::uint64_t>& looks) -> Task<ErrorCode> {
+    const auto ec = co_await one.readable();
+    looks.push_back(its.looks());
+    co_return ec;
+  };
+  for (auto& one : ports)
+    readers.push_back(std::make_unique<Running<ErrorCode>>(context, note(*one, reactor, seen)));
+  turn();
+  const auto before = reactor.looks();
+  for (auto& each : pairs) send_all(each.theirs.number(), "x");
+  turn();
+  ASSERT_EQ(seen.size(), std::size_t{kMany});
+  EXPECT_EQ(seen.front(), before) << "some ports have not heard yet";
+  EXPECT_GT(seen.back(), before);
+}
+
 TEST_F(ReactorTest, NewSocketThatIsWritableDoesNotWakeTheWorker) {
   EXPECT_EQ(context.poll(), 0U);
 }
