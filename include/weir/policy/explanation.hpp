@@ -82,8 +82,8 @@ struct RouteExplanation {
 struct VerdictExplanation {
   // "forward", "answer" (weir's own, after all limits), "allow" (a question), "delay", "refuse"
   std::string verdict;
-  std::string why;      // the reason for the verdict, one sentence
-  std::string rule;     // the rule that refuses or delays; empty: none
+  std::string why;   // the reason for the verdict, one sentence
+  std::string rule;  // the rule that refuses or delays; empty: none
   base::Duration delay{};
   base::Duration retry_after{};  // set if the verdict is "refuse"; zero: the answer has no Retry-After
   unsigned status = 0;           // 0: the server chooses the status
