@@ -1,151 +1,155 @@
 #!/usr/bin/env python3
-"""Compares how many decisions a processor second buys: weir asked by JSON (`serves = "decide"`) and by Envoy's protocol
-(`serves = "rls"`), and nginx with Lua and one EVALSHA a request, which answers without a proxied request.
+"""Compares decisions for other proxies on this machine: weir by gRPC (rls) and by JSON (decide), with its state in memory and in Redis,
+and nginx with Lua and one EVALSHA a decision. Nobody forwards a request.
 
-A decision costs the user and system time of the process that decides, without Redis. The contestants take turns within one run. Prints
-medians over the rounds."""
+CPU is the user and system time of the deciding process, divided by the decisions. The time of Redis is shown beside it. The contestants
+take turns within one run, because times on shared machines drift. Prints medians over the rounds."""
 
 import argparse
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 
-import contestants
-import h2load
 import processes
+from contestants import LUA_MODULES, PLENTY
+from h2load import CALL, microseconds
 
 HERE = pathlib.Path(__file__).resolve().parent
-DOMAIN, PATH = "edge", "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
-QUESTION = {"method": "GET", "host": "api.example.com", "path": "/v1/things?page=2", "ip": "203.0.113.7",
-            "headers": {"user-agent": "curl/7.88.1", "accept": "*/*"}}
-CONTESTANTS = ("nginx-lua-redis", "decide-memory", "decide-redis", "rls-memory", "rls-redis", "proxy-memory")
+METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+QUESTION = '{"ip":"203.0.113.7","path":"/orders"}'
+CONNECTIONS, STREAMS = 64, 16  # of wrk, and calls at once on each of the 8 connections of h2load
+CONTESTANTS = ("nginx", "decide", "rls", "decide-redis", "rls-redis")
 
 
-def field(number, value):
-    """Returns a protobuf field that holds a text or a message of less than 128 octets."""
-    return bytes([number << 3 | 2, len(value)]) + value
+def field(number, text):
+    return bytes([number << 3 | 2, len(text)]) + text
 
 
-def rls_call():
-    """Returns a RateLimitRequest of one descriptor with its gRPC framing."""
+def rate_limit_request():
+    """Returns a RateLimitRequest with one descriptor, as gRPC frames it."""
     entry = field(1, b"remote_address") + field(2, b"203.0.113.7")
-    message = field(1, DOMAIN.encode()) + field(2, field(1, entry))
+    message = field(1, b"edge") + field(2, field(1, entry))
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
-def weir_config(stage, name, port):
-    api, store = name.split("-")
-    serves = "" if api == "proxy" else f'serves = "{api}"'
-    key = "descriptor:remote_address" if api == "rls" else "ip"
-    state = f'[state]\nkey_secret = "bench"\nredis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "1s" }}' if store == "redis" else ""
-    forward = f'[[upstream]]\nname = "api"\nservers = ["127.0.0.1:{stage.upstream}"]\n[[route]]\nupstream = "api"' if api == "proxy" else ""
+def nginx(stage, port):
+    config = processes.nginx_config(stage.folder, "ask", LUA_MODULES, f"""
+            lua_package_path "{HERE}/?.lua;;";
+            init_by_lua_block {{ gcra = require "nginx_gcra" }}
+            server {{
+                listen 127.0.0.1:{port};
+                location / {{
+                    access_by_lua_block {{ gcra.limit({stage.redis}, {PLENTY}, {PLENTY}) }}
+                    content_by_lua_block {{ ngx.say("{{}}") }}
+                }}
+            }}""")
+    return ["nginx", "-c", config, "-p", stage.folder]
+
+
+def weir(stage, name, port):
+    api, _, store = name.partition("-")
     config = stage.folder / f"{name}.toml"
     config.write_text(f"""
 [server]
 workers = 1
 [log]
 access = "off"
-{state}
 [[listener]]
 address = "127.0.0.1:{port}"
-{serves}
-{forward}
+serves = "{api}"
+[state]
+key_secret = "bench"
+redis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "1s" }}
 [[rule]]
 name = "per-client"
-key = ["{key}"]
-limit = "{contestants.PLENTY}/s"
-burst = {contestants.PLENTY}
-store = "{store}"
+key = ["{'ip' if api == 'decide' else 'descriptor:remote_address'}"]
+limit = "{PLENTY}/s"
+burst = {PLENTY}
+store = "{store or 'memory'}"
 """)
     return [stage.weir, "run", "--config", config]
 
 
-def nginx_config(stage, port):
-    lua = f'lua_package_path "{HERE}/?.lua;;"; init_by_lua_block {{ gcra = require "nginx_gcra" }}'
-    limit = f'content_by_lua_block {{ gcra.limit({stage.redis}, {contestants.PLENTY}, {contestants.PLENTY}); ngx.print("ok") }}'
-    config = processes.nginx_config(stage.folder, "lua", processes.LUA_MODULES, f"""
-            {lua}
-            server {{ listen 127.0.0.1:{port}; location / {{ {limit} }} }}""")
-    return ["nginx", "-c", config, "-p", stage.folder]
+def command_of(stage, name, server, seconds):
+    if name.startswith("rls"):
+        message = stage.folder / "message"
+        message.write_bytes(rate_limit_request())
+        return ["h2load", "-t", "1", "-c", "8", "-m", str(STREAMS), "-D", str(seconds), "-d", message, *CALL,
+                f"http://127.0.0.1:{server.port}{METHOD}"]
+    script = stage.folder / f"{name}.lua"
+    body = f"wrk.method = 'POST'\nwrk.body = '{QUESTION}'\n" if name.startswith("decide") else ""
+    script.write_text(body + (HERE / "report.lua").read_text())
+    return ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--latency", "-s", script,
+            f"http://127.0.0.1:{server.port}/v1/decide"]
 
 
-def start(stage, name):
-    port = processes.free_port()
-    command = nginx_config(stage, port) if name.startswith("nginx") else weir_config(stage, name, port)
-    return stage.start(name, command, port, stage.proxy_cpu)
+def put_load(stage, name, server, seconds):
+    """Returns how many decisions were made, and their latencies: p50 and p99 of wrk, mean and max of h2load."""
+    command = list(map(str, command_of(stage, name, server, seconds)))
+    if stage.load_cpu is not None:
+        command = ["taskset", "-c", str(stage.load_cpu), *command]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False).stdout
+    if name.startswith("rls"):
+        counts = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", said)
+        waits = re.search(r"time for request: +(\S+) +(\S+) +(\S+)", said)
+        if not counts or not waits or any(map(int, counts.groups()[1:])):
+            raise processes.BenchError(f"h2load failed: {said}")
+        return int(counts.group(1)), microseconds(waits.group(3)), microseconds(waits.group(2))
+    try:
+        seen = json.loads(said.strip().splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise processes.BenchError(f"wrk failed: {said}") from error
+    if seen["faults"] or seen["refused"]:
+        raise processes.BenchError(f"{name}: {seen['refused']} answers were not 200, {seen['faults']} failed")
+    return seen["requests"], seen["p50_us"], seen["p99_us"]
 
 
-def pinned(stage, command):
-    return ["taskset", "-c", str(stage.load_cpu), *command] if stage.load_cpu is not None else command
+def measure(stage, name, server, seconds):
+    redis = next(each for each in stage.servers if each.name == "redis")
+    before, redis_before = server.cpu_seconds(), redis.cpu_seconds()
+    count, usual, high = put_load(stage, name, server, seconds)
+    return {"own": (server.cpu_seconds() - before) * 1e6 / count, "redis": (redis.cpu_seconds() - redis_before) * 1e6 / count,
+            "usual": usual, "high": high}
 
 
-def run_wrk(stage, server, options):
-    """Returns the requests and the latencies that wrk has counted."""
-    command = ["wrk", "-t", "1", "-c", str(options.connections), "-d", f"{options.seconds}s", "--latency"]
-    script = HERE / "report.lua"
-    if server.name.startswith("decide"):
-        script = stage.folder / "decide.lua"
-        script.write_text(f"dofile({json.dumps(str(HERE / 'report.lua'))})\nwrk.method = 'POST'\n"
-                          f"wrk.body = {json.dumps(json.dumps(QUESTION))}\nwrk.headers['Content-Type'] = 'application/json'\n")
-    path = "/v1/decide" if server.name.startswith("decide") else "/"
-    command = pinned(stage, [*command, "-s", str(script), f"http://127.0.0.1:{server.port}{path}"])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds + 30, check=False)
-    if done.returncode != 0:
-        raise processes.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def run(stage, options):
+    servers, results = {}, {name: [] for name in CONTESTANTS}
+    for name in CONTESTANTS:
+        port = processes.free_port()
+        command = nginx(stage, port) if name == "nginx" else weir(stage, name, port)
+        servers[name] = stage.start(name, command, port, stage.proxy_cpu)
+        put_load(stage, name, servers[name], 1)  # warms connections, tables and branch predictors
+    for turn in range(options.rounds):
+        for name, server in servers.items():
+            results[name].append(measure(stage, name, server, options.seconds))
+            print(f"  {turn + 1}/{options.rounds} {name}: {results[name][-1]['own']:.2f} µs", file=sys.stderr)
+    return results
 
 
-def run_h2load(stage, server, options):
-    message = stage.folder / "call.grpc"
-    message.write_bytes(rls_call())
-    command = ["h2load", "-t", "1", "-c", str(h2load.CONNECTIONS), "-m", str(h2load.STREAMS), "-D", str(options.seconds),
-               "-d", str(message), *h2load.CALL, f"http://127.0.0.1:{server.port}{PATH}"]
-    return h2load.count(pinned(stage, command), options.seconds)
+def show(results):
+    def median(name, what):
+        return statistics.median(each[what] for each in results[name])
 
-
-def measure(stage, server, options):
-    before = server.cpu_seconds()
-    seen = (run_h2load if server.name.startswith("rls") else run_wrk)(stage, server, options)
-    spent = server.cpu_seconds() - before
-    if seen["refused"] or seen["faults"]:
-        raise processes.BenchError(f"{server.name}: {seen['refused']} were refused, {seen['faults']} failed")
-    return {"per_cpu_second": seen["requests"] / spent, "wait_us": seen.get("p99_us", seen.get("max_us"))}
-
-
-def table(results):
-    base = statistics.median(each["per_cpu_second"] for each in results[CONTESTANTS[0]])
-    lines = ["| | decisions a CPU second | (min–max) | to nginx + Lua + EVALSHA | p99 µs (rls: longest) |", "|---|---:|---:|---:|---:|"]
-    for name, rounds in results.items():
-        rates = [each["per_cpu_second"] for each in rounds]
-        middle = statistics.median(rates)
-        wait = statistics.median(each["wait_us"] for each in rounds)
-        lines.append(f"| {name} | {middle:.0f} | {min(rates):.0f}–{max(rates):.0f} | ×{middle / base:.2f} | {wait:.0f} |")
-    return "\n".join(lines)
+    print("| contestant | µs of CPU a decision | of Redis | decisions a CPU second, by those of nginx | p50 or mean, µs | p99 or max, µs |")
+    print("|---|---|---|---|---|---|")
+    for name in CONTESTANTS:
+        own, redis, usual, high = (median(name, what) for what in ("own", "redis", "usual", "high"))
+        print(f"| {name} | {own:.2f} | {redis:.2f} | {median('nginx', 'own') / own:.1f} | {usual:.0f} | {high:.0f} |")
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev ask", description=__doc__)
-    parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
-    parser.add_argument("--connections", type=int, default=64, help="of wrk; h2load has 32 with eight calls each")
+    parser.add_argument("--seconds", type=int, default=4, help="length of a measurement")
     options = parser.parse_args()
     with processes.on_stage("ask", options.weir) as stage:
-        stage.start_upstream()
         stage.start_redis()
-        servers = [start(stage, name) for name in CONTESTANTS]
-        results = {name: [] for name in CONTESTANTS}
-        for turn in range(options.rounds + 1):  # the first round warms connections and tables
-            for server in servers:
-                measured = measure(stage, server, options)
-                print(f"  {turn}/{options.rounds} {server.name}: {measured['per_cpu_second']:.0f}", file=sys.stderr)
-                if turn:
-                    results[server.name].append(measured)
-        print(table(results))
-    return 0
+        show(run(stage, options))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -45,11 +45,6 @@ def run(stage, server, mode, seconds):
                *request_options(stage, mode), url_of(server, mode)]
     if stage.load_cpu is not None:
         command = ["taskset", "-c", str(stage.load_cpu), *command]
-    return count(command, seconds)
-
-
-def count(command, seconds):
-    """Runs h2load. Returns what it has counted."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
     said = done.stdout
     counts = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout",
