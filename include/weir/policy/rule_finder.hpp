@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weir/policy/routing/match_index.hpp"
+#include "weir/policy/routing/question_index.hpp"
 #include "weir/policy/rule_list.hpp"
 
 #include <cstddef>
@@ -23,12 +24,18 @@ class RuleFinder {
     std::vector<MatchIndex::Position> positions;
     std::vector<const Rule*> rules;
   };
-  // Returns the rules that MatchIndex::find() finds. The list refers to `room`, which find() overwrites.
-  // REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
+  // Returns the rules whose conditions on host, method, path, domain and descriptors may hold for the
+  // request, in order. Returns no rule for questions if the request is none. If there are at most
+  // MatchIndex::kFew rules, returns all that a request of this kind can meet. The list refers to `room`,
+  // which find() overwrites. REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Room& room) const;
 
  private:
-  MatchIndex index_;
+  MatchIndex for_requests_;  // the rules that any request can meet
+  QuestionIndex for_questions_;
+  // True: find() returns all rules, because there are few.
+  bool all_for_requests_ = true;
+  bool all_for_questions_ = true;
 };
 
 // Which rules first_beyond() counts: those whose key every request has, or nearly every request.

@@ -1,6 +1,8 @@
 #include "weir/policy/routing/match_index.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace weir::policy {
 
@@ -20,16 +22,26 @@ std::vector<std::string> host_names(const Match& match) {
   return names;
 }
 
+std::vector<MatchIndex::Position> all_positions(std::size_t count) {
+  std::vector<MatchIndex::Position> positions(count);
+  std::iota(positions.begin(), positions.end(), MatchIndex::Position{0});
+  return positions;
+}
+
 }  // namespace
 
-MatchIndex::MatchIndex(std::span<const Match* const> matches) {
-  if (matches.size() <= kFew) return;
-  for (std::size_t i = 0; i < matches.size(); ++i) {
-    const auto& methods = matches[i]->methods;
-    for (const auto& host : host_names(*matches[i])) {
+MatchIndex::MatchIndex(std::span<const Match* const> matches)
+    : MatchIndex(matches, all_positions(matches.size())) {}
+
+MatchIndex::MatchIndex(std::span<const Match* const> matches, std::vector<Position> positions)
+    : all_(std::move(positions)) {
+  if (all_.size() <= kFew) return;
+  for (const auto position : all_) {
+    const auto& match = *matches[position];
+    for (const auto& host : host_names(match)) {
       if (host.starts_with('.')) longest_suffix_ = std::max(longest_suffix_, host.size());
-      if (methods.empty()) add(*matches[i], static_cast<Position>(i), host, "");
-      for (const auto& method : methods) add(*matches[i], static_cast<Position>(i), host, method);
+      if (match.methods.empty()) add(match, position, host, "");
+      for (const auto& method : match.methods) add(match, position, host, method);
     }
   }
   for (auto& [host, methods] : by_host_)
@@ -92,13 +104,24 @@ void MatchIndex::add_path(const Request& request, std::string_view path,
     add_host(host.substr(dot), method, compared, positions);
 }
 
-bool MatchIndex::find(const Request& request, std::vector<Position>& positions) const {
-  const auto* interpretations = request.interpretations;
-  if (by_host_.empty() || (interpretations != nullptr && interpretations->too_many)) return false;
-  positions.clear();
+bool MatchIndex::is_searchable(const Request& request) const noexcept {
+  return !by_host_.empty() && (request.interpretations == nullptr || !request.interpretations->too_many);
+}
+
+void MatchIndex::append(const Request& request, std::vector<Position>& positions) const {
+  if (!is_searchable(request)) {
+    positions.insert(positions.end(), all_.begin(), all_.end());
+    return;
+  }
   add_path(request, request.path, positions);
-  if (interpretations != nullptr)
-    for (const auto& other : interpretations->others) add_path(request, other, positions);
+  if (request.interpretations != nullptr)
+    for (const auto& other : request.interpretations->others) add_path(request, other, positions);
+}
+
+bool MatchIndex::find(const Request& request, std::vector<Position>& positions) const {
+  if (!is_searchable(request)) return false;
+  positions.clear();
+  append(request, positions);
   std::sort(positions.begin(), positions.end());
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   return true;

@@ -2,20 +2,35 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace weir::policy {
 
-RuleFinder::RuleFinder(std::span<const Rule> rules) {
+RuleFinder::RuleFinder(std::span<const Rule> rules)
+    : for_questions_(rules),
+      all_for_requests_(rules.size() <= MatchIndex::kFew && for_questions_.empty()),
+      all_for_questions_(rules.size() <= MatchIndex::kFew) {
   std::vector<const Match*> matches;
-  matches.reserve(rules.size());
-  for (const Rule& rule : rules) matches.push_back(&rule.match);
-  index_ = MatchIndex(matches);
+  std::vector<MatchIndex::Position> of_requests;
+  for (const Rule& rule : rules) {
+    if (!QuestionIndex::is_for_questions(rule))
+      of_requests.push_back(static_cast<MatchIndex::Position>(matches.size()));
+    matches.push_back(&rule.match);
+  }
+  for_requests_ = MatchIndex(matches, std::move(of_requests));
 }
 
 RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request, Room& room) const {
-  if (!index_.find(request, room.positions)) return rules;
+  const bool asks = !request.domain.empty() || !request.descriptors.empty();
+  if (asks ? all_for_questions_ : all_for_requests_) return rules;
+  auto& positions = room.positions;
+  positions.clear();
+  for_requests_.append(request, positions);
+  if (asks) for_questions_.append(request, positions);
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   room.rules.clear();
-  for (const auto position : room.positions) room.rules.push_back(&rules[position]);
+  for (const auto position : positions) room.rules.push_back(&rules[position]);
   return RuleList(std::span<const Rule* const>(room.rules));
 }
 

@@ -31,12 +31,18 @@ class MatchIndex {
   MatchIndex() = default;
   // REQUIRES: at most 65,536 matches.
   explicit MatchIndex(std::span<const Match* const> matches);
+  // Indexes only the matches at these positions.
+  MatchIndex(std::span<const Match* const> matches, std::vector<Position> positions);
 
   // Stores the positions of the matches whose conditions on host, method and path may hold for the request,
   // in ascending order. Does not test other conditions. Considers every interpretation of the path, so that
   // the result includes matches that hold for only one of them. Returns false if the caller must test all
   // matches; `positions` is then meaningless. Throws only std::bad_alloc.
   [[nodiscard]] bool find(const Request& request, std::vector<Position>& positions) const;
+
+  // Appends the positions that find() would store; all positions if find() would return false. Appends them
+  // in any order, and a position may repeat. Throws only std::bad_alloc.
+  void append(const Request& request, std::vector<Position>& positions) const;
 
  private:
   struct Pattern {
@@ -49,11 +55,13 @@ class MatchIndex {
   using ByName = std::map<std::string, Value, std::less<>>;
   static constexpr std::size_t kNone = ~std::size_t{0};
 
+  [[nodiscard]] bool is_searchable(const Request& request) const noexcept;
   void add(const Match& match, Position position, const std::string& host, std::string_view method);
   void add_path(const Request& request, std::string_view path, std::vector<Position>& positions) const;
   void add_host(std::string_view host, std::string_view method, std::string_view path,
                 std::vector<Position>& positions) const;
 
+  std::vector<Position> all_;  // the positions of all matches of the index
   // The patterns by host, then by method. A host that begins with a dot stands for all hosts that end with it
   // ("*.example.com"). At the host level, the empty name stands for every host and for regular expressions;
   // at the method level, for every method. The map is empty if there are few matches.

@@ -33,6 +33,8 @@ class TextMatch {
   // returns true only if they are equal.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
+  // Returns the only text that matches; null if this is not a test for equality.
+  [[nodiscard]] const std::string* exact() const noexcept { return regex_ || any_ ? nullptr : &exact_; }
 
  private:
   struct Regex;
