@@ -28,6 +28,32 @@ void warn_of_idle_settings(const Settings& settings, ConfigWarnings& warnings) {
                              "bodies and no messages");
 }
 
+// Returns true if listeners answer questions, and Envoy's rate limit calls alone.
+bool answers_only_envoy(const Settings& settings) {
+  using net::Serves;
+  return answers_questions(settings) && std::none_of(settings.listeners.begin(), settings.listeners.end(),
+                                                     [](const net::ListenerSettings& listener) {
+                                                       return listener.serves == Serves::Decide;
+                                                     });
+}
+
+// Warns of rules for questions that depend on how a request ended, if only Envoy asks: it does not say that.
+void warn_of_unknown_ends(const Settings& settings, ConfigWarnings& warnings) {
+  if (!answers_only_envoy(settings)) return;
+  const std::string why =
+      ", because Envoy does not say how a request ended; forward requests by weir, or ask at a [[listener]] "
+      "with serves = \"decide\"";
+  for (const auto& rule : settings.rules) {
+    if (!is_for_questions(rule)) continue;
+    if (limit::holds(*rule.limiter))
+      warnings.add(
+          rule, "is a concurrency limit that counts only calls to which weir replies at that moment" + why);
+    else if (rule.settlement)
+      warnings.add(rule, "never corrects its charge by the answer, so it keeps its reserve of " +
+                             std::to_string(rule.cost) + why);
+  }
+}
+
 // Warns of rules that no request can meet. Questions need no route, so any rule may apply to them.
 void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
   if (answers_questions(settings)) return warn_of_idle_settings(settings, warnings);
@@ -250,6 +276,7 @@ void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
   warn_of_keys(settings, warnings);
   warn_of_matches(settings, warnings);
   warn_of_reach(settings, warnings);
+  warn_of_unknown_ends(settings, warnings);
   warn_of_queues(settings, warnings);
   warn_of_shares(settings, warnings);
   warn_of_too_many_at_once(settings, warnings);

@@ -198,6 +198,32 @@ TEST(QuestionRules, WithSettingsThatOnlyRequestsHaveAreWarnedOf) {
               Not(Contains(HasSubstr("has bandwidth"))));
 }
 
+TEST(QuestionRules, ThatNeedTheEndOfARequestAreWarnedOfIfOnlyEnvoyAsks) {
+  const std::string rls = "serves = \"rls\"\n", decide = "serves = \"decide\"\n";
+  const std::string held =
+      "[[rule]]\nname = \"h\"\nalgorithm = \"concurrency\"\nlimit = 5\nkey = [\"descriptor:user\"]\n";
+  EXPECT_THAT(
+      warnings_of(asked(rls + held)),
+      Contains("rule \"h\" is a concurrency limit that counts only calls to which weir replies at that "
+               "moment, because Envoy does not say how a request ended; forward requests by weir, or "
+               "ask at a [[listener]] with serves = \"decide\""));
+  const std::string corrected =
+      "[[rule]]\nname = \"c\"\nlimit = \"5/min\"\nkey = [\"ip\"]\nmatch = { domains = "
+      "[\"edge\"] }\ncharge = { status = [\"401\"] }\n";
+  EXPECT_THAT(
+      warnings_of(asked(rls + corrected)),
+      Contains(HasSubstr("rule \"c\" never corrects its charge by the answer, so it keeps its reserve "
+                         "of 1, because Envoy")));
+  const auto other = HasSubstr("Envoy does not say");
+  EXPECT_THAT(warnings_of(asked(decide + held + corrected)), Not(Contains(other)));
+  EXPECT_THAT(
+      warnings_of(asked(rls + "[[listener]]\naddress = \"127.0.0.1:7\"\n" + decide + held + corrected)),
+      Not(Contains(other)));
+  const auto of_requests = "[[rule]]\nname = \"p\"\nalgorithm = \"concurrency\"\nlimit = 5\nkey = [\"ip\"]\n";
+  EXPECT_THAT(warnings_of(asked(rls + of_requests)), Not(Contains(other)))
+      << "a rule that requests can meet, too";
+}
+
 TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
   EXPECT_THAT(
       mistakes_in(with("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { domains = [\"a\"] }\n")),
