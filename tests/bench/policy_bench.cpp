@@ -75,6 +75,47 @@ void find_among(benchmark::State& state) {
 }
 BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(100)->Arg(1'000);
 
+Rule rule_of_tenant(int number) {
+  auto rule = rule_of("tenant-" + std::to_string(number), "descriptor:remote_address");
+  rule.match.domains = {"edge"};
+  rule.match.descriptor.push_back({"tenant", *TextMatch::parse("t-" + std::to_string(number))});
+  rule.descriptor_keys = descriptor_keys_of(rule);
+  return rule;
+}
+
+// Measures finding and testing the rules among which all but the first are for questions. `asks`: measures a
+// question that the first rule and one other match, in place of a request that the first one matches.
+// `tests_all`: tests all rules, for comparison.
+void find_beside_questions(benchmark::State& state, bool asks, bool tests_all) {
+  std::vector<Rule> rules = {rule_of("every", "ip")};
+  for (int i = 1; i < state.range(0); ++i) rules.push_back(rule_of_tenant(i));
+  const RuleFinder finder = tests_all ? RuleFinder() : RuleFinder(rules);
+  const auto head = browser_head();
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
+  const std::vector<Descriptor> descriptors = {
+      {.entries = {{"tenant", "t-3"}, {"remote_address", "203.0.113.7"}}, .exact = true}};
+  if (asks) {
+    request.domain = "edge";
+    request.descriptors = descriptors;
+  }
+  RuleFinder::Room room;
+  for (auto _ : state) {
+    Evaluation evaluation;
+    benchmark::DoNotOptimize(evaluation.collect(finder.find(rules, request, room), request, kKeys));
+    benchmark::DoNotOptimize(evaluation.local.charges().data());
+  }
+}
+BENCHMARK_CAPTURE(find_beside_questions, request, false, false)->ArgName("rules")->Arg(1)->Arg(6)->Arg(1'000);
+BENCHMARK_CAPTURE(find_beside_questions, request_tests_all, false, true)
+    ->ArgName("rules")
+    ->Arg(6)
+    ->Arg(1'000);
+BENCHMARK_CAPTURE(find_beside_questions, question, true, false)->ArgName("rules")->Arg(6)->Arg(1'000);
+BENCHMARK_CAPTURE(find_beside_questions, question_tests_all, true, true)
+    ->ArgName("rules")
+    ->Arg(6)
+    ->Arg(1'000);
+
 // Measures the choice of a route if only the last route matches. `make`: makes the condition of a route from
 // the route's number.
 void find_last_route(benchmark::State& state, Match (*make)(const std::string& number)) {
