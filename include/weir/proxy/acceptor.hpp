@@ -91,6 +91,7 @@ class Acceptor {
   unsigned refusals_ = 0;              // number of complaints about clients since the last reset
   std::uint64_t untold_refusals_ = 0;  // number of complaints that were omitted from the log
   std::size_t sessions_ = 0;
+  unsigned accepted_in_turn_ = 0;
   bool accepting_ = false;  // true: the accept loop is running
   bool held_ = false;       // true between hold() and resume()
   bool closed_ = false;

@@ -2,6 +2,7 @@
 
 #include "proxy/client/session.hpp"
 
+#include "weir/net/signal.hpp"
 #include "weir/net/use_task.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/upstream/pool.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
+
+constexpr unsigned kAcceptsInTurn = 16;  // connections that the worker accepts before it serves others
 
 constexpr std::size_t kEvicted = 32;  // each call of evict() makes about one of 32 sessions close
 
@@ -110,23 +113,27 @@ net::Task<void> Acceptor::accept_all() {
   }
 }
 
+// Tries to accept before it waits. accept4(2) reports that no descriptor is left even if no client waits, so
+// weir evicts idle connections in time for its own new connections to servers.
 net::Task<net::ErrorCode> Acceptor::accept_one() {
   net::ErrorCode ec;
   if (is_full()) {
     co_await make_room();
     co_return ec;
   }
-  co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
-  if (ec == net::asio::error::operation_aborted) ec.clear();
-  if (ec || closed_ || held_) co_return ec;
   net::RawEndpoint peer;
   auto connection = net::accept_connection(acceptor_, peer, ec);
+  if (ec == net::asio::error::would_block) {
+    co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
+    if (ec == net::asio::error::operation_aborted) ec.clear();
+    co_return ec;
+  }
   ConnectionsPerIp::Slot slot;
   if (!ec &&
       // if this returns false, the destructor of `connection` closes the connection
       count_connection(worker_, net::peer_address(peer), slot))
     admit(std::move(connection), peer, std::move(slot));
-  if (ec == net::asio::error::would_block) ec.clear();  // another process has accepted the connection
+  if (++accepted_in_turn_ % kAcceptsInTurn == 0) co_await net::Pause(worker_.executor);
   co_return ec;
 }
 
