@@ -113,8 +113,9 @@ net::Task<void> Acceptor::accept_all() {
   }
 }
 
-// Tries to accept before it waits. accept4(2) reports that no descriptor is left even if no client waits, so
-// weir evicts idle connections in time for its own new connections to servers.
+// Tries to accept before it waits, because accept(2) fails without a free descriptor even if no client waits.
+// So weir evicts idle connections before its own connections to servers and the admin listener lack
+// descriptors.
 net::Task<net::ErrorCode> Acceptor::accept_one() {
   net::ErrorCode ec;
   if (is_full()) {
