@@ -110,6 +110,7 @@ class Faults(ProtocolTestCase):
         self.assertEqual(self.status(self.server, framed(self.good)), "0")
         for body in (b"", b"\0", framed(self.good)[:-1], framed(self.good) * 2, framed(self.good) + b"\0"):
             self.assertEqual(self.status(self.server, body), "3", body)
+        self.assertEqual(self.server.metric("weir_decide_questions_total", api="rls", result="error"), 5)
 
     def test_compressed_messages_are_unimplemented(self):
         answer, status = self.octets(self.server, framed(gzip.compress(self.good), 1), fields=[("grpc-encoding", "gzip")])

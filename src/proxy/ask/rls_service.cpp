@@ -121,10 +121,15 @@ void RlsDecision::append_answer(std::string& out) const {
   ask::append_rls_answer(out, answer);
 }
 
+// Counts a call of ShouldRateLimit that weir cannot read.
+void count_wrong_call(AskCall& call) noexcept {
+  call.worker.counters.ask.questions(observe::AskApi::Rls, observe::AskResult::Error).add();
+}
+
 net::Task<Ending> limit_rate(AskCall& call, GrpcReply& reply, std::string_view message) {
   auto rls = ask::read_rls_call(message);
   if (!rls) {
-    call.worker.counters.ask.questions(observe::AskApi::Rls, observe::AskResult::Error).add();
+    count_wrong_call(call);
     co_return co_await reply.fail(GrpcStatus::InvalidArgument, rls.error().message);
   }
   RlsDecision decision(call, std::move(*rls));
@@ -169,14 +174,16 @@ constexpr std::string_view kReflection[] = {
 net::Task<Ending> serve_unary(AskCall& call, const UnaryMethod& method) {
   using State = ask::GrpcMessage::State;
   const auto fault = co_await call.read_body();
+  const auto message = fault ? ask::GrpcMessage{} : ask::first_grpc_message(call.body(), AskCall::kMostBody);
+  const bool is_one = message.state == State::Whole && message.consumed == call.body().size();
+  if (!is_one && method.serve == limit_rate) count_wrong_call(call);
   if (fault) co_return co_await call.error(fault.status, fault.what);
   GrpcReply reply(call);
-  const auto message = ask::first_grpc_message(call.body(), AskCall::kMostBody);
   if (message.state == State::Compressed)
     co_return co_await reply.fail(GrpcStatus::Unimplemented, kGrpcCompressed, kGrpcEncodings);
   if (message.state == State::TooLong)
     co_return co_await reply.fail(GrpcStatus::ResourceExhausted, "the message has more than 1 MiB");
-  if (message.state == State::Partial || message.consumed != call.body().size())
+  if (!is_one)
     co_return co_await reply.fail(GrpcStatus::InvalidArgument,
                                   "the call must have exactly one whole message");
   co_return co_await method.serve(call, reply, message.text);
