@@ -21,7 +21,8 @@ struct Demands {
   std::vector<std::pair<std::string, std::string>> values{};  // "*": any value
 };
 
-Rule rule_for(std::string name, std::initializer_list<std::string_view> key, const Demands& demands = {}) {
+Rule question_rule(std::string name, std::initializer_list<std::string_view> key,
+                   const Demands& demands = {}) {
   auto rule = rule_of(std::move(name), key);
   rule.match.domains = demands.domains;
   for (const auto& [wanted, text] : demands.values)
@@ -33,14 +34,14 @@ Rule rule_for(std::string name, std::initializer_list<std::string_view> key, con
 
 // Adds rules for a domain that no question of these tests has. If there were only a few rules, the finder
 // would return all of them to a question.
-std::vector<Rule> with_many_others(std::vector<Rule> rules) {
+std::vector<Rule> with_other_domains(std::vector<Rule> rules) {
   for (std::size_t i = 0; i <= MatchIndex::kFew; ++i)
-    rules.push_back(rule_for("other", {"ip"}, {.domains = {"other"}}));
+    rules.push_back(question_rule("other", {"ip"}, {.domains = {"other"}}));
   return rules;
 }
 
-std::vector<std::string> found(const std::vector<Rule>& rules, std::string_view domain,
-                               const std::vector<Descriptor>& descriptors) {
+std::vector<std::string> rules_tested(const std::vector<Rule>& rules, std::string_view domain,
+                                      const std::vector<Descriptor>& descriptors) {
   const auto head = head_with({});
   auto request = request_of(head);
   request.domain = domain;
@@ -52,41 +53,43 @@ std::vector<std::string> found(const std::vector<Rule>& rules, std::string_view 
 }
 
 TEST(QuestionIndex, RequestsTestNoRuleThatNeedsADescriptorOrADomain) {
-  std::vector<Rule> rules = {rule_for("a", {"descriptor:user"}), rule_for("every", {"ip"}),
-                             rule_for("b", {"ip"}, {.domains = {"edge"}}),
-                             rule_for("prefers", {"descriptor:user|ip"}),
-                             rule_for("c", {"ip"}, {.values = {{"plan", "*"}}})};
-  EXPECT_THAT(found(rules, "", {}), ElementsAre("every", "prefers")) << "although there are few rules";
-  EXPECT_THAT(found(with_many_others(rules), "", {}), ElementsAre("every", "prefers"));
+  std::vector<Rule> rules = {question_rule("a", {"descriptor:user"}), question_rule("every", {"ip"}),
+                             question_rule("b", {"ip"}, {.domains = {"edge"}}),
+                             question_rule("prefers", {"descriptor:user|ip"}),
+                             question_rule("c", {"ip"}, {.values = {{"plan", "*"}}})};
+  EXPECT_THAT(rules_tested(rules, "", {}), ElementsAre("every", "prefers")) << "although there are few rules";
+  EXPECT_THAT(rules_tested(with_other_domains(rules), "", {}), ElementsAre("every", "prefers"));
 }
 
 TEST(QuestionIndex, QuestionTestsRulesOfItsDomainAndOfEveryDomain) {
-  const auto rules = with_many_others({rule_for("edge", {"ip"}, {.domains = {"edge"}}),
-                                       rule_for("both", {"descriptor:user"}, {.domains = {"edge", "lab"}}),
-                                       rule_for("every", {"descriptor:user"}), rule_for("plain", {"ip"})});
+  const auto rules =
+      with_other_domains({question_rule("edge", {"ip"}, {.domains = {"edge"}}),
+                          question_rule("both", {"descriptor:user"}, {.domains = {"edge", "lab"}}),
+                          question_rule("every", {"descriptor:user"}), question_rule("plain", {"ip"})});
   const std::vector<Descriptor> ada = {{.entries = {{"user", "ada"}}}};
-  EXPECT_THAT(found(rules, "edge", ada), ElementsAre("edge", "both", "every", "plain"));
-  EXPECT_THAT(found(rules, "lab", ada), ElementsAre("both", "every", "plain"));
-  EXPECT_THAT(found(rules, "", ada), ElementsAre("every", "plain"));
-  EXPECT_THAT(found(rules, "edge", {}), ElementsAre("edge", "plain"));
+  EXPECT_THAT(rules_tested(rules, "edge", ada), ElementsAre("edge", "both", "every", "plain"));
+  EXPECT_THAT(rules_tested(rules, "lab", ada), ElementsAre("both", "every", "plain"));
+  EXPECT_THAT(rules_tested(rules, "", ada), ElementsAre("every", "plain"));
+  EXPECT_THAT(rules_tested(rules, "edge", {}), ElementsAre("edge", "plain"));
 }
 
 TEST(QuestionIndex, QuestionTestsRulesWhoseKeysAndExactValuesItHas) {
-  auto refuses = rule_for("refuses", {"descriptor:user"});
+  auto refuses = question_rule("refuses", {"descriptor:user"});
   refuses.on_missing = OnMissing::Reject;
-  const auto rules = with_many_others(
-      {rule_for("gold", {"descriptor:user"}, {.values = {{"plan", "gold"}}}),
-       rule_for("silver", {"descriptor:user"}, {.values = {{"plan", "silver"}}}),
-       rule_for("plans", {"ip"}, {.values = {{"plan", "~^g"}}}), rule_for("user", {"descriptor:user"}),
-       rule_for("either", {"descriptor:user|descriptor:plan"}), rule_for("path", {"descriptor:path"}),
-       refuses});
-  EXPECT_THAT(found(rules, "", {{.entries = {{"plan", "gold"}}}}),
+  const auto rules =
+      with_other_domains({question_rule("gold", {"descriptor:user"}, {.values = {{"plan", "gold"}}}),
+                          question_rule("silver", {"descriptor:user"}, {.values = {{"plan", "silver"}}}),
+                          question_rule("plans", {"ip"}, {.values = {{"plan", "~^g"}}}),
+                          question_rule("user", {"descriptor:user"}),
+                          question_rule("either", {"descriptor:user|descriptor:plan"}),
+                          question_rule("path", {"descriptor:path"}), refuses});
+  EXPECT_THAT(rules_tested(rules, "", {{.entries = {{"plan", "gold"}}}}),
               ElementsAre("gold", "plans", "either", "refuses"));
-  EXPECT_THAT(found(rules, "", {{.entries = {{"user", "a"}}}, {.entries = {{"plan", "silver"}}}}),
+  EXPECT_THAT(rules_tested(rules, "", {{.entries = {{"user", "a"}}}, {.entries = {{"plan", "silver"}}}}),
               ElementsAre("silver", "plans", "user", "either", "refuses"));
-  EXPECT_THAT(found(rules, "", {{.entries = {{"path", ""}}}}), ElementsAre("refuses"))
+  EXPECT_THAT(rules_tested(rules, "", {{.entries = {{"path", ""}}}}), ElementsAre("refuses"))
       << "an empty value counts as missing";
-  EXPECT_THAT(found(rules, "", {{.entries = {{"plan", "x"}, {"plan", "gold"}}}}),
+  EXPECT_THAT(rules_tested(rules, "", {{.entries = {{"plan", "x"}, {"plan", "gold"}}}}),
               ElementsAre("plans", "either", "refuses"))
       << "only the first value of a key counts";
 }
@@ -94,11 +97,11 @@ TEST(QuestionIndex, QuestionTestsRulesWhoseKeysAndExactValuesItHas) {
 TEST(QuestionIndex, QuestionDoesNotTestRulesForOtherPathsOfItsDomain) {
   std::vector<Rule> rules;
   for (std::size_t i = 0; i <= MatchIndex::kFew; ++i) {
-    rules.push_back(rule_for(std::to_string(i), {"ip"}, {.domains = {"edge"}}));
+    rules.push_back(question_rule(std::to_string(i), {"ip"}, {.domains = {"edge"}}));
     rules.back().match.path = PathMatch::parse(i == 3 ? "/*" : "/other/*").value();
   }
-  EXPECT_THAT(found(rules, "edge", {}), ElementsAre("3"));
-  EXPECT_THAT(found(rules, "lab", {}), IsEmpty());
+  EXPECT_THAT(rules_tested(rules, "edge", {}), ElementsAre("3"));
+  EXPECT_THAT(rules_tested(rules, "lab", {}), IsEmpty());
 }
 
 class RandomQuestions : public testing::Test {
@@ -111,10 +114,11 @@ class RandomQuestions : public testing::Test {
     for (auto i = below(3); i > 0; --i) demands.domains.push_back(any_of({"a", "b", "c"}));
     for (auto i = below(3); i > 0; --i)
       demands.values.emplace_back(any_of(keys_), any_of({"1", "2", "*", "~[12]"}));
-    auto made = rule_for(std::move(name),
-                         {any_of_parts({"ip", "descriptor:k", "descriptor:l", "descriptor:k|descriptor:m",
-                                        "descriptor:l|ip", "domain", "user"})},
-                         demands);
+    auto made =
+        question_rule(std::move(name),
+                      {any_of_parts({"ip", "descriptor:k", "descriptor:l", "descriptor:k|descriptor:m",
+                                     "descriptor:l|ip", "domain", "user"})},
+                      demands);
     constexpr OnMissing kWays[] = {OnMissing::Skip, OnMissing::Skip, OnMissing::Ip, OnMissing::Reject};
     made.on_missing = kWays[below(std::size(kWays))];
     if (below(4) == 0) made.match.path = PathMatch::parse(any_of({"/a", "/b/*", "/*"})).value();
