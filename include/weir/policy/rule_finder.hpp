@@ -25,17 +25,15 @@ class RuleFinder {
     std::vector<const Rule*> rules;
   };
   // Returns the rules whose conditions on host, method, path, domain and descriptors may hold for the
-  // request, in order. Returns no rule for questions if the request is none. If there are at most
-  // MatchIndex::kFew rules, returns all that a request of this kind can meet. The list refers to `room`,
-  // which find() overwrites. REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
+  // request, in order. May ignore the conditions on host, method and path among at most MatchIndex::kFew
+  // rules. The list refers to `room`, which find() overwrites. REQUIRES: `rules` are those of the
+  // constructor. Throws only std::bad_alloc.
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Room& room) const;
 
  private:
   MatchIndex for_requests_;  // the rules that any request can meet
   QuestionIndex for_questions_;
-  // True: find() returns all rules, because there are few.
-  bool all_for_requests_ = true;
-  bool all_for_questions_ = true;
+  bool returns_all_ = true;  // find() returns all rules: they are few, and none is for questions only
 };
 
 // Which rules first_beyond() counts: those whose key every request has, or nearly every request.

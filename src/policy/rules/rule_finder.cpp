@@ -7,9 +7,7 @@
 namespace weir::policy {
 
 RuleFinder::RuleFinder(std::span<const Rule> rules)
-    : for_questions_(rules),
-      all_for_requests_(rules.size() <= MatchIndex::kFew && for_questions_.empty()),
-      all_for_questions_(rules.size() <= MatchIndex::kFew) {
+    : for_questions_(rules), returns_all_(rules.size() <= MatchIndex::kFew && for_questions_.empty()) {
   std::vector<const Match*> matches;
   std::vector<MatchIndex::Position> of_requests;
   for (const Rule& rule : rules) {
@@ -21,12 +19,11 @@ RuleFinder::RuleFinder(std::span<const Rule> rules)
 }
 
 RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request, Room& room) const {
-  const bool asks = !request.domain.empty() || !request.descriptors.empty();
-  if (asks ? all_for_questions_ : all_for_requests_) return rules;
+  if (returns_all_) return rules;
   auto& positions = room.positions;
   positions.clear();
   for_requests_.append(request, positions);
-  if (asks) for_questions_.append(request, positions);
+  if (!request.domain.empty() || !request.descriptors.empty()) for_questions_.append(request, positions);
   std::sort(positions.begin(), positions.end());
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   room.rules.clear();
