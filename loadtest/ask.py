@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares decisions for other proxies on this machine: weir by gRPC (rls) and by JSON (decide), with its state in memory and in Redis,
-and nginx with Lua and one EVALSHA a decision. Nobody forwards a request.
+"""Compares decisions for other proxies on this machine, with the state in memory and in Redis. Contestants are weir by gRPC (rls) and by
+JSON (decide), and nginx with Lua and one EVALSHA a decision. Nobody forwards a request.
 
 CPU is the user and system time of the deciding process, divided by the decisions. The time of Redis is shown beside it. The contestants
 take turns within one run, because times on shared machines drift. Prints medians over the rounds."""
