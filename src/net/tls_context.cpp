@@ -188,8 +188,8 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
 }
 
 // The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). `sealing`: not 0 to encrypt a new ticket, 0 to
-// decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but its key has
-// been replaced. Returns 0 to issue no ticket, or to reject the client's ticket.
+// decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but its key
+// has been replaced. Returns 0 to issue no ticket, or to reject the client's ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
