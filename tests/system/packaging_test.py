@@ -101,7 +101,7 @@ class Packaging(TestCase):
     def test_manual_pages_describe_every_option_and_argument(self):
         shown = subprocess.check_output(["mandoc", "-T", "utf8", PACKAGING / "man/weir.8"], text=True)
         page = re.sub(r"-\s+", "-", " ".join(re.sub(r".\x08", "", shown).split()))
-        for command, typed in (("replay", "LOG ..."), ("explain", "[METHOD] URL"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
+        for command, typed in (("replay", "LOG ..."), ("explain", "[[METHOD] URL]"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
             self.assertRegex(page, rf"weir {command} \[?--config FILE\]? [^.]*{re.escape(typed)} weir ")
             self.assertRegex(page, rf"weir {command} {re.escape(typed)} [A-Z]")
             text = subprocess.check_output([WEIR, *command.split(), "--help"], text=True)

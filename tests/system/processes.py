@@ -110,7 +110,7 @@ class Weir(Process):
         super().__init__([*within, WEIR, "run", "--config", str(self.folder / "weir.toml")],
                          env={**os.environ, **(environment or {})}, stdout=output, **options)
         try:
-            listeners = text.count("[[listener]]")
+            listeners = len(re.findall(r"(?m)^\s*\[\[listener\]\]", text))  # not those in comments
             self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]
             self.port = self.ports[0]
             self.admin = int(self.wait_for(r"admin on \S*:(\d+)")[0].group(1)) if "[admin]" in text else None
