@@ -13,16 +13,26 @@ namespace {
 
 constexpr std::string_view kMethod = "X-Forwarded-Method";
 constexpr std::string_view kUri = "X-Forwarded-Uri";
+constexpr std::string_view kHost = "X-Forwarded-Host";
+constexpr std::string_view kProto = "X-Forwarded-Proto";
 // Fields that concern the connection between the proxy and weir, or that other members of the question
 // replace.
 constexpr std::array<std::string_view, 9> kDropped{
-    "Content-Length",    "Expect", "Host", kTokenField, "X-Forwarded-For", "X-Forwarded-Host", kMethod,
-    "X-Forwarded-Proto", kUri};
+    "Content-Length", "Expect", "Host", kTokenField, "X-Forwarded-For", kHost, kMethod, kProto, kUri};
 
 bool is_clients(const http::Field& field, bool authorization_is_token) noexcept {
   if (field.hop_by_hop || (authorization_is_token && field.id == http::FieldId::Authorization)) return false;
   return std::none_of(kDropped.begin(), kDropped.end(),
                       [&](std::string_view name) { return http::equal_ignoring_case(field.name, name); });
+}
+
+// Returns the name of the first field of these that appears several times; empty: none does.
+std::string_view repeated_field(const http::Fields& fields) {
+  for (const auto name : {kUri, kMethod, kHost, kProto}) {
+    const auto named = [&](const http::Field& field) { return http::equal_ignoring_case(field.name, name); };
+    if (std::count_if(fields.begin(), fields.end(), named) > 1) return name;
+  }
+  return {};
 }
 
 // Returns the last address of X-Forwarded-For. Returns nullopt if there is none, or if the last element is no
@@ -54,6 +64,9 @@ base::Result<Question> forwarded_question(const http::RequestHead& head, bool au
     const auto* field = http::find_field(head.fields, name);
     return field != nullptr ? field->value : std::string_view{};
   };
+  if (const auto name = repeated_field(head.fields); !name.empty())
+    return base::Error{std::string(name) +
+                       " appears more than once; the asking proxy must replace what its client has sent"};
   Question question;
   question.ip = last_address(head.fields);
   question.target = value_of(kUri);
@@ -64,8 +77,8 @@ base::Result<Question> forwarded_question(const http::RequestHead& head, bool au
         "X-Forwarded-For has no address at its end; the asking proxy must append its client's"};
   const auto method = value_of(kMethod);
   question.method = method.empty() ? head.method : method;
-  question.host = value_of("X-Forwarded-Host");
-  question.secure = http::equal_ignoring_case(value_of("X-Forwarded-Proto"), "https");
+  question.host = value_of(kHost);
+  question.secure = http::equal_ignoring_case(value_of(kProto), "https");
   for (const auto& field : head.fields)
     if (is_clients(field, authorization_is_token)) question.headers.emplace_back(field.name, field.value);
   if (auto earlier = earlier_addresses(head.fields); !earlier.empty())

@@ -26,6 +26,22 @@ struct Subrequest {
   http::RequestHead head;
 };
 
+// A proxy that adds these fields leaves those of its client before them, so the client could describe another
+// request.
+TEST(ForwardedQuestion, RepeatedDescriptionOfTheRequestIsRefused) {
+  const std::string lines =
+      "X-Forwarded-Method: GET\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Forwarded-Uri: "
+      "/ten\r\nX-Forwarded-For: 203.0.113.7\r\n";
+  EXPECT_TRUE(Subrequest(lines).question());
+  for (const std::string name : {"Uri: /free", "Method: PUT", "Host: b", "Proto: https"}) {
+    const auto question = Subrequest("x-forwarded-" + name + "\r\n" + lines).question();
+    ASSERT_FALSE(question) << name;
+    EXPECT_EQ(question.error().message, "X-Forwarded-" + name.substr(0, name.find(':')) +
+                                            " appears more than once; the asking proxy must replace what "
+                                            "its client has sent");
+  }
+}
+
 TEST(ForwardedQuestion, DescribesTheClientsRequest) {
   const Subrequest subrequest(
       "X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.example.com\r\n"
