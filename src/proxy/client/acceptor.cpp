@@ -150,11 +150,7 @@ void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
 
 // Owns the session until the connection ends.
 net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
-  bool idles = co_await session->run();
-  while (idles) {
-    const auto ec = co_await session->client.wait_readable();
-    idles = co_await session->run_on(ec);
-  }
+  co_await session->run();
   if (!session->distrust().empty())
     complain_of_client("TLS: refused the client " + session->peer.text + ": " +
                        std::string(session->distrust()));

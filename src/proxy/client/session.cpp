@@ -141,16 +141,16 @@ void Session::begin_head() noexcept {
   arm(worker.config().server.head_timeout);
 }
 
-// Releases the buffer.
-void Session::become_quiet() {
+// Releases the buffer, and returns a wait for the next byte.
+net::Port::Wait Session::wait_in_quiet() {
   state_ = State::Quiet;
   inbox.release();
   client.trim();
+  return client.wait_readable();
 }
 
 // Waits for the complete head of the next request. Returns the size of the head. Returns 0 if the connection
-// has ended, or if another process serves it from now on. Also returns 0, and sets `idles_`, if no octet of
-// the request has arrived.
+// has ended, or if another process serves it from now on.
 net::Task<std::size_t> Session::await_head() {
   HeadScanner head;
   bool begun = false;
@@ -168,15 +168,15 @@ net::Task<std::size_t> Session::await_head() {
       co_return 0;
     }
     if (inbox.empty() && ends_idle()) co_return 0;
-    if (inbox.empty() && state_ != State::Idle) begin_idling();
-    if (!inbox.empty() && !begun) begin_head();
+    if (inbox.empty())
+      begin_idling();
+    else if (!begun)
+      begin_head();
     begun = !inbox.empty();  // false if the octets were only empty lines
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
-      end_turn();
-      idles_ = inbox.empty() && !client.has_pending();
-      if (idles_) co_return 0;
       if (client.has_pending()) wait_for_the_rest();
+      end_turn();
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();
     }
@@ -184,19 +184,27 @@ net::Task<std::size_t> Session::await_head() {
       co_await net::Pause(worker.executor);
       if (late_) ec = net::asio::error::operation_aborted;
     }
-    if (!ec || keeps_waiting(ec)) continue;
-    if (late_ && !inbox.empty())
-      co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
-    co_return 0;
+    if (!ec) continue;
+    const bool goes_on = co_await outlast(ec);
+    if (!goes_on) co_return 0;
   }
 }
 
-// Returns true if a wait that ended with `ec` must begin again. While the worker retires, the session keeps
-// waiting, because the new process may not be ready to adopt the connection.
-bool Session::keeps_waiting(const net::ErrorCode& ec) const noexcept {
-  if (!worker.retiring || late_) return false;
-  return state_ == State::Quiet ||
-         (ec == net::asio::error::operation_aborted && !left_ && idle_ticks_ < kQuietAfterTicks);
+// Must be called when a wait for a head has ended without new octets. Returns true if the connection must
+// continue to wait.
+net::Task<bool> Session::outlast(net::ErrorCode ec) {
+  // While the worker retires, the session keeps waiting, because the new process may not be ready to adopt
+  // the connection.
+  const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
+  if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
+  const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
+  if (quiet && inbox.empty() && !client.has_pending()) {
+    ec = co_await wait_in_quiet();
+    if (!ec || (worker.retiring && !late_)) co_return true;
+  }
+  if (late_ && !inbox.empty())
+    co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
+  co_return false;
 }
 
 // Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
@@ -361,40 +369,18 @@ net::Task<void> Session::serve_http2() {
     co_await linger();
 }
 
-net::Task<bool> Session::run() {
+net::Task<void> Session::run() {
   note_begun();
   if (proxy_header_expected_ || client.is_tls()) {
     const bool opened = co_await open();
-    if (!opened) co_return false;
+    if (!opened) co_return;
   }
-  if (client.protocol() == kHttp2 || http2_settings_->only) {
-    co_await serve_http2();
-    co_return false;
-  }
+  if (client.protocol() == kHttp2 || http2_settings_->only) co_return co_await serve_http2();
   may_be_http2_ = http2_settings_->prior_knowledge && !client.is_tls();
-  const bool quiet = co_await serve_requests();
-  co_return quiet;
-}
-
-net::Task<bool> Session::run_on(const net::ErrorCode& ec) {
-  if (!ec || keeps_waiting(ec)) return serve_requests();
-  if (state_ == State::Idle && is_quiet() && !late_ && !ends_idle()) {
-    become_quiet();
-    return net::Task<bool>::ended(true);
-  }
-  end();
-  return net::Task<bool>::ended(false);
-}
-
-net::Task<bool> Session::serve_requests() {
   for (;;) {
     const auto head_size = co_await await_head();
-    if (std::exchange(idles_, false)) co_return true;
     if (std::exchange(may_be_http2_, false)) {
-      if (inbox.unread().substr(0, head_size) == kPreface) {
-        co_await serve_http2();
-        co_return false;
-      }
+      if (inbox.unread().substr(0, head_size) == kPreface) co_return co_await serve_http2();
       worker.counters.bytes_in.add(std::exchange(uncounted_, 0));
     }
     if (head_size == 0) break;
@@ -405,12 +391,6 @@ net::Task<bool> Session::serve_requests() {
     co_await net::Pause(worker.executor);
     if (worker.hard_stop) break;
   }
-  end();
-  co_return false;
-}
-
-// Must be called at the end of a connection of HTTP/1.1.
-void Session::end() noexcept {
   if (client.had_too_many_records()) worker.counters.client_errors(observe::ClientError::IdleRecords).add();
   if (client.is_open()) client.shutdown_send();
 }

@@ -50,12 +50,8 @@ class Session final : public ClientWatch {
   // octets that the other process has already read. REQUIRES that `read` fits into one block.
   void begin_with(const ConnectionInfo& connection_info, std::string_view read);
 
-  // Serves requests until the connection ends, and then returns false. Returns true earlier if no octet of
-  // the next request has arrived. The caller must then wait until the client is readable, and call run_on().
-  // Meanwhile no coroutine of the session takes memory.
-  [[nodiscard]] net::Task<bool> run();
-  // Goes on like run() after a wait for the client. `ec`: the result of the wait.
-  [[nodiscard]] net::Task<bool> run_on(const net::ErrorCode& ec);
+  // Serves requests until either side closes the connection.
+  [[nodiscard]] net::Task<void> run();
 
   [[nodiscard]] bool has_gone() const noexcept override {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
@@ -112,8 +108,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
   // Returns true if the connection was idle for so long that it should release its buffers.
   [[nodiscard]] bool is_quiet() const noexcept;
-  // Releases the buffer. The caller must then wait until the client is readable.
-  void become_quiet();
+  // Releases the buffer, and returns a wait for the next octet.
+  [[nodiscard]] net::Port::Wait wait_in_quiet();
   // Returns true if an HTTP/2 connection must end after its open requests. One possible reason is that the
   // listener has other certificates or settings now.
   [[nodiscard]] bool must_leave() const noexcept {
@@ -146,9 +142,6 @@ class Session final : public ClientWatch {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
-  [[nodiscard]] net::Task<bool> serve_requests();
-  [[nodiscard]] bool keeps_waiting(const net::ErrorCode& ec) const noexcept;
-  void end() noexcept;
   // Returns true if weir is handing over the state of the limiters in an upgrade, or if the new process
   // accepts connections.
   [[nodiscard]] bool is_called_away() const noexcept {
@@ -156,6 +149,7 @@ class Session final : public ClientWatch {
   }
   [[nodiscard]] net::Task<bool> hand_over();
   [[nodiscard]] net::Task<std::size_t> await_head();
+  [[nodiscard]] net::Task<bool> outlast(net::ErrorCode ec);
   [[nodiscard]] net::ErrorCode receive();
   void begin_head() noexcept;
   void wait_for_the_rest() noexcept;
@@ -190,7 +184,6 @@ class Session final : public ClientWatch {
   ConnectionsPerIp::Slot slot_;
   std::shared_ptr<const Http2Settings> http2_settings_;
   std::size_t uncounted_ = 0;  // octets received while may_be_http2_ is true; not in bytes_in yet
-  bool idles_ = false;         // no octet of the next request has arrived
   bool may_be_http2_ = false;  // the first octets may be the HTTP/2 preface (RFC 9113 §3.4)
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
