@@ -105,15 +105,16 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   auto exchange = std::make_unique<QuestionExchange>(client, std::move(question));
   const ScopedCancelTarget cancel_target(question_, *exchange);
   auto answer = co_await exchange->decide();
+  auto& decided = *exchange;  // in use below only if no permit takes it
   const bool may_hold = answer.allowed && api == observe::AskApi::Decide;
-  if (may_hold && (exchange->question().wants_permit || exchange->needs_settlement()))
-    issue_permit(std::move(exchange), answer);
+  const bool holds = may_hold && (decided.question().wants_permit || decided.needs_settlement());
+  const bool waits = !holds && decided.question().answer_waits;
+  if (holds) issue_permit(std::move(exchange), answer);
   const auto took = worker.clock.now() - began;
   worker.counters.ask.seconds.record(took);
   worker.counters.ask.questions(api, result_of(answer)).add();
   client.watch.note_work(took);
-  if (exchange != nullptr && exchange->question().answer_waits && answer.wait > base::Duration{0})
-    co_await await_departure(*exchange, answer);
+  if (waits && answer.wait > base::Duration{0}) co_await await_departure(decided, answer);
   co_return answer;
 }
 
