@@ -259,9 +259,9 @@ class BehindNginx(Behind, TestCase):
         release = threading.Event()
         self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))
         with Client(self.proxy.port) as first, Client(self.proxy.port) as second:
-            for client in (first, second):
+            for number, client in enumerate((first, second), 1):  # two questions at once would exceed the limit
                 client.send(request_bytes("GET", "/"))
-            eventually(lambda: len(self.upstream.exchanges) == 2, "both requests are at the application")
+                eventually(lambda wanted=number: len(self.upstream.exchanges) == wanted, "the request is at the application")
             release.set()
             self.assertEqual([first.read().status, second.read().status], [200, 200])
 
