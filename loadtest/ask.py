@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import processes
-from contestants import LUA_MODULES, PLENTY
+from contestants import PLENTY
 from h2load import CALL, microseconds
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -36,7 +36,7 @@ def rate_limit_request():
 
 
 def nginx(stage, port):
-    config = processes.nginx_config(stage.folder, "ask", LUA_MODULES, f"""
+    config = processes.nginx_config(stage.folder, "ask", processes.LUA_MODULES, f"""
             lua_package_path "{HERE}/?.lua;;";
             init_by_lua_block {{ gcra = require "nginx_gcra" }}
             server {{
