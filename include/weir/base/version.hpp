@@ -5,7 +5,7 @@
 
 namespace weir::base {
 
-// Returns "weir 0.1.0 (commit 0123456789ab, 2026-11-26)". The part in parentheses is missing if the source
+// Returns "weir 0.2.0 (commit 0123456789ab, 2026-11-26)". The part in parentheses is missing if the source
 // was not a git work tree and -DWEIR_COMMIT was not set.
 [[nodiscard]] std::string_view version_text() noexcept;
 
