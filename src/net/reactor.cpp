@@ -2,8 +2,9 @@
 
 #include "weir/net/signal.hpp"
 
-#include <system_error>
+#include <cerrno>
 
+#include <boost/asio/detail/epoll_reactor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 
@@ -11,13 +12,37 @@ namespace weir::net {
 
 namespace {
 
-constexpr int kManyEvents = 4;
-constexpr int kLooks = 4;
+using AsioReactor = asio::detail::epoll_reactor;
 
-int new_epoll() {
-  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::system_category(), "epoll_create1");
-  return fd;
+// Asio has no function that returns its epoll descriptor. An explicit instantiation may name a private member
+// ([temp.spec.general]).
+template <int AsioReactor::*kMember>
+struct PrivateMember {
+  friend int epoll_of(const AsioReactor& reactor) noexcept { return reactor.*kMember; }
+};
+int epoll_of(const AsioReactor& reactor) noexcept;
+template struct PrivateMember<&AsioReactor::epoll_fd_>;
+
+int epoll_of(asio::execution_context& context) {
+  auto& reactor = asio::use_service<AsioReactor>(context);
+  reactor.init_task();  // Asio's loop waits for events from now on
+  return epoll_of(reactor);
+}
+
+// The lowest bit of the data of an event is 1 if the event belongs to a Port. Asio stores addresses of
+// aligned objects, so the bit of its events is 0.
+constexpr std::uint64_t kPortBit = 1;
+static_assert(alignof(Port) > kPortBit);
+
+std::uint64_t data_of(const Port& port) noexcept {
+  return reinterpret_cast<std::uintptr_t>(&port) | kPortBit;
+}
+
+// Returns null if the event belongs to Asio.
+Port* port_of(const epoll_event& event) noexcept {
+  if ((event.data.u64 & kPortBit) == 0) return nullptr;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): made by data_of()
+  return reinterpret_cast<Port*>(static_cast<std::uintptr_t>(event.data.u64 & ~kPortBit));
 }
 
 }  // namespace
@@ -27,7 +52,7 @@ Reactor::Reactor(asio::execution_context& context)
       // weir's executor type is only used with io_context.
       // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
       executor_(static_cast<asio::io_context&>(context).get_executor()),
-      epoll_(executor_, new_epoll()) {}
+      epoll_(epoll_of(context)) {}
 
 Reactor::~Reactor() = default;
 
@@ -41,83 +66,77 @@ void Reactor::end_tasks() noexcept {
 
 // Destroys all waiting tasks when the io_context is destroyed. Destroying one task may destroy other tasks.
 void Reactor::shutdown() {
+  work_.reset();
   end_tasks();
-  ErrorCode ignored;
-  epoll_.close(ignored);
 }
 
-ErrorCode Reactor::control(Port& port, int operation, std::uint32_t events) noexcept {
+int Reactor::control(Port& port, int operation, std::uint32_t events) noexcept {
   epoll_event event{};
   event.events = events | EPOLLET;
-  event.data.ptr = &port;
-  if (::epoll_ctl(epoll_.native_handle(), operation, port.fd_, &event) == 0) return {};
-  return {errno, boost::system::system_category()};
+  event.data.u64 = data_of(port);
+  return ::epoll_ctl(epoll_, operation, port.fd_, &event) == 0 ? 0 : errno;
 }
 
-ErrorCode Reactor::add(Port& port) noexcept {
+int Reactor::add(Port& port) noexcept {
   ++ports_;
-  const auto ec = control(port, EPOLL_CTL_ADD, EPOLLIN | EPOLLRDHUP);
-  if (!ec && !watching_) watch();
-  return ec;
+  const int error = control(port, EPOLL_CTL_ADD, EPOLLIN | EPOLLRDHUP);
+  if (error == 0 && !work_) work_.emplace(executor_);
+  return error;
 }
 
 // Also reports the socket if it has become writable since the last write.
-ErrorCode Reactor::report_room(Port& port) noexcept {
+int Reactor::report_room(Port& port) noexcept {
   return control(port, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 }
 
 void Reactor::forget(Port& port) noexcept {
-  if (epoll_.is_open()) {
-    epoll_event unused{};
-    ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, port.fd_, &unused);
-  }
-  for (int i = dispatched_; i < fetched_; ++i)
-    if (events_[static_cast<std::size_t>(i)].data.ptr == &port)
-      events_[static_cast<std::size_t>(i)].data.ptr = nullptr;
-  if (--ports_ == 0 && watching_) {
-    ErrorCode ignored;
-    epoll_.cancel(ignored);
-  }
-}
-
-// Waits for events. Waits again after each batch while at least one Port exists. Without a Port there must be
-// no wait, so that io_context::run() returns when there is no work.
-void Reactor::watch() {
-  watching_ = true;
-  epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
-    watching_ = false;
-    if (!ec) turn();
-    if (ports_ > 0 && !watching_) watch();
+  epoll_event unused{};
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, port.fd_, &unused);
+  if (--ports_ > 0 || !work_) return;
+  // If the last work ended here, Asio would stop the io_context at once, even outside of run(). A later run()
+  // would then do nothing.
+  asio::post(executor_, [this] {
+    if (ports_ == 0) work_.reset();
   });
 }
 
-// Handles the events that have arrived. First tells all ports, so that no resumed coroutine finds a port that
-// knows less than another. If there were many events, calls epoll_wait again, because under load new events
-// arrive while the old ones are handled. That costs one system call, where another turn of Asio's loop
-// costs three. The number of calls is bounded, because Asio's timers wait until turn() returns.
-void Reactor::turn() {
-  const auto room = static_cast<int>(events_.size());
-  for (int look = 0; look < kLooks; ++look) {
-    fetched_ = ::epoll_wait(epoll_.native_handle(), events_.data(), room, 0);
-    if (fetched_ < room) ++looks_;  // otherwise some ports have not heard yet
-    for (int i = 0; i < fetched_; ++i) {
-      const auto& event = events_[static_cast<std::size_t>(i)];
-      static_cast<Port*>(event.data.ptr)->note(event.events);
+// All ports of a report hear their events before any handler of Asio and any coroutine runs. So no coroutine
+// finds a port that knows less than another. If the kernel filled `events`, some ports have not heard yet.
+int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept {
+  const int count = ::epoll_wait(epoll, events, room, timeout);
+  Reactor* reactor = nullptr;  // of all these ports, because each io_context has its own epoll
+  int others = 0;
+  for (int i = 0; i < count; ++i) {
+    auto* const port = port_of(events[i]);
+    if (port == nullptr) {
+      events[others++] = events[i];
+      continue;
     }
-    for (dispatched_ = 0; dispatched_ < fetched_; ++dispatched_)
-      dispatch(events_[static_cast<std::size_t>(dispatched_)]);
-    if (fetched_ < kManyEvents) return;
+    port->note(events[i].events);
+    reactor = &port->reactor_;
+    reactor->keep(*port);
   }
+  if (reactor != nullptr && count < room) ++reactor->looks_;
+  return count < 0 ? count : others;
 }
 
-// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any Port object, including
-// the one of this event. forget() then sets the pointer in the event of the destroyed object to null.
-void Reactor::dispatch(const epoll_event& event) {
-  auto* const port = static_cast<Port*>(event.data.ptr);
-  if (port == nullptr) return;
-  if (const auto frame = Port::release(port->readable_, port->reader_)) frame.resume();
-  if (event.data.ptr == nullptr) return;
-  if (const auto frame = Port::release(port->writable_, port->writer_)) frame.resume();
+// Coroutines must not run within Asio's wait. They could close descriptors whose events Asio still has to
+// handle. Asio runs what is posted during a wait before it waits again.
+void Reactor::keep(Port& port) noexcept {
+  if (reported_.empty()) asio::post(executor_, [this] { turn(); });
+  reported_.push_back(port);
+}
+
+void Reactor::turn() {
+  while (!reported_.empty()) dispatch(reported_.front());
+}
+
+// Resumes one coroutine that waits for the events of this port, or removes the port from the list. A resumed
+// coroutine may destroy any Port object, this one too, which removes the object from the list.
+void Reactor::dispatch(Port& port) {
+  if (const auto reader = Port::release(port.readable_, port.reader_)) return reader.resume();
+  if (const auto writer = Port::release(port.writable_, port.writer_)) return writer.resume();
+  port.unlink();
 }
 
 void Reactor::resume_soon(Suspended& waiter) noexcept {
@@ -139,7 +158,7 @@ void Reactor::run_ready() {
 }
 
 Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
-  if (unable_) readable_ = true;  // epoll does not accept the socket, so every read is tried at once
+  if (unable_ != 0) readable_ = true;  // epoll does not accept the socket, so every read is tried at once
 }
 
 Port::~Port() {
@@ -149,7 +168,7 @@ Port::~Port() {
 
 void Port::filled() noexcept {
   writable_ = broken_;
-  if (reports_room_ || unable_) return;
+  if (reports_room_ || unable_ != 0) return;
   reports_room_ = true;
   unable_ = reactor_.report_room(*this);
 }

@@ -3,15 +3,15 @@
 // Asio tries each read before it waits, which wastes one system call for each message. The reactor registers
 // a socket once, edge-triggered, and the socket's Port remembers what epoll(7) reported. After a short read,
 // the next read waits, unless the peer has closed its end (EPOLLRDHUP). Asio's loop remains the only event
-// loop: it also waits for the reactor's epoll descriptor.
+// loop, and its epoll the only epoll (wait_for_events(), docs/design/event-loop.md).
 //
 // Belongs to the thread that runs the io_context, and lives as long as the io_context.
 #pragma once
 
 #include "weir/net/asio.hpp"
+#include "weir/net/suspended.hpp"
 #include "weir/net/task.hpp"
 
-#include <array>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
@@ -19,36 +19,12 @@
 #include <utility>
 
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <boost/intrusive/list.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <sys/epoll.h>
 
 namespace weir::net {
 
-namespace detail {
-using AutoUnlink =
-    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-template <class T>
-using AutoList = boost::intrusive::list<T, boost::intrusive::constant_time_size<false>>;
-}  // namespace detail
-
 class Port;
-
-// A suspended coroutine. This object lives in the coroutine's frame.
-class Suspended : public detail::AutoUnlink {
- public:
-  Suspended() = default;
-  Suspended(const Suspended&) = delete;
-  Suspended& operator=(const Suspended&) = delete;
-
- protected:
-  ~Suspended() = default;
-  std::coroutine_handle<> frame_;
-  ErrorCode result_;
-
- private:
-  friend class Reactor;
-};
 
 class Reactor final : public asio::execution_context::service {
  public:
@@ -57,7 +33,8 @@ class Reactor final : public asio::execution_context::service {
 
   explicit Reactor(asio::execution_context& context);
   ~Reactor() override;
-  // Returns the reactor of the io_context. The first call throws std::system_error if no descriptor is left.
+  // Returns the reactor of the io_context. The first call throws boost::system::system_error if no descriptor
+  // is left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
   // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed. The loop
@@ -71,6 +48,11 @@ class Reactor final : public asio::execution_context::service {
   // Resumes a coroutine later, from the event loop.
   void resume_soon(Suspended& waiter) noexcept;
 
+  // Asio's loop calls this function instead of epoll_wait(2) (src/net/asio.cpp). Tells Port objects their
+  // events at once. Their coroutines are resumed afterwards, from the loop. Returns the number of the other
+  // events, which remain in `events` for Asio, or -1 after an error.
+  static int wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept;
+
  private:
   friend class Port;
   template <class Done>
@@ -82,31 +64,31 @@ class Reactor final : public asio::execution_context::service {
   friend void spawn(const Executor& executor, Task<void> task, Done done);
 
   void shutdown() override;
-  [[nodiscard]] ErrorCode add(Port& port) noexcept;
-  [[nodiscard]] ErrorCode report_room(Port& port) noexcept;
-  [[nodiscard]] ErrorCode control(Port& port, int operation, std::uint32_t events) noexcept;
+  // The next three functions return the error number of epoll_ctl(2), or 0.
+  [[nodiscard]] int add(Port& port) noexcept;
+  [[nodiscard]] int report_room(Port& port) noexcept;
+  [[nodiscard]] int control(Port& port, int operation, std::uint32_t events) noexcept;
   void forget(Port& port) noexcept;
-  void watch();
+  void keep(Port& port) noexcept;
   void turn();
-  void dispatch(const epoll_event& event);
+  void dispatch(Port& port);
   void run_ready();
 
   Executor executor_;
-  asio::posix::basic_stream_descriptor<Executor> epoll_;
+  const int epoll_;  // owned by Asio
+  // Present while Port objects exist. Without work, io_context::run() would return although coroutines wait.
+  std::optional<asio::executor_work_guard<Executor>> work_;
   std::size_t ports_ = 0;      // number of Port objects
-  bool watching_ = false;      // true: a wait for the epoll descriptor is running
   bool ready_posted_ = false;  // true: a call of run_ready() is posted
   detail::AutoList<Suspended> ready_;
   detail::AutoList<RootHook> roots_;
-  std::array<epoll_event, 256> events_{};
+  detail::AutoList<Port> reported_;  // ports with new events, whose coroutines turn() resumes
   std::uint64_t looks_ = 0;
-  int dispatched_ = 0;  // index of the next entry of events_ to handle
-  int fetched_ = 0;
 };
 
 // One socket in the reactor. Does not own the descriptor, which must be closed after the Port is destroyed.
 // If epoll does not accept the socket, every wait returns the kernel's error at once.
-class Port {
+class Port : public detail::AutoUnlink {
  public:
   Port(Reactor& reactor, int fd);
   ~Port();
@@ -115,8 +97,8 @@ class Port {
 
   class [[nodiscard]] Wait : public Suspended {
    public:
-    Wait(bool ready, Wait*& place, ErrorCode unable) noexcept : ready_(ready || unable), place_(&place) {
-      result_ = unable;
+    Wait(bool ready, Wait*& place, int unable) noexcept : ready_(ready || unable != 0), place_(&place) {
+      if (unable != 0) result_ = {unable, boost::system::system_category()};
     }
     explicit Wait(ErrorCode unable) noexcept : ready_(true), place_(nullptr) { result_ = unable; }
     ~Wait() { leave(); }
@@ -165,7 +147,7 @@ class Port {
 
   Reactor& reactor_;
   const int fd_;
-  ErrorCode unable_;
+  int unable_;  // the error number with which epoll rejected the socket; 0: none
   bool readable_ = false;
   bool writable_ = true;
   bool reports_room_ = false;  // true: epoll reports when the socket becomes writable

@@ -157,6 +157,63 @@ TEST_F(ReactorTest, PortObjectCanBeDestroyedByTheFirstTaskThatATurnResumes) {
   EXPECT_NE(port == nullptr, second == nullptr);
 }
 
+// Both events come with one report of the kernel.
+TEST_F(ReactorTest, EveryPortKnowsItsEventBeforeACoroutineRuns) {
+  auto other = socket_pair();
+  const Descriptor other_end(other.ours);
+  Port second(Reactor::of(context.get_executor()), other_end.number());
+  std::vector<bool> known;
+  const auto ask_other = [&](Port& mine, const Port& theirs) -> Task<void> {
+    (void)co_await mine.readable();
+    known.push_back(theirs.may_read());
+  };
+  const auto nothing = [](const std::exception_ptr&) {};
+  spawn(context.get_executor(), ask_other(*port, second), nothing);
+  spawn(context.get_executor(), ask_other(second, *port), nothing);
+  send_all(pair.theirs.number(), "x");
+  send_all(other.theirs.number(), "x");
+  ASSERT_TRUE(turn_until(context, [&] { return known.size() == 2; }));
+  EXPECT_EQ(known, std::vector<bool>(2, true));
+}
+
+// An event of Asio's descriptor and an event of a Port arrive together. The coroutine that the Port resumes
+// closes Asio's descriptor.
+TEST_F(ReactorTest, CoroutineMayCloseADescriptorOfAsioWhoseEventCameWithItsOwn) {
+  auto other = socket_pair();
+  Socket by_asio(context, Socket::protocol_type(AF_UNIX, 0), other.ours);
+  bool resumed = false;
+  bool ended = false;
+  by_asio.async_wait(Socket::wait_read, [&](const ErrorCode&) { ended = true; });
+  const auto close_other = [&]() -> Task<void> {
+    (void)co_await port->readable();
+    resumed = true;
+    by_asio.close();
+  };
+  spawn(context.get_executor(), close_other(), [](const std::exception_ptr&) {});
+  turn();
+  send_all(other.theirs.number(), "x");
+  send_all(pair.theirs.number(), "x");
+  ASSERT_TRUE(turn_until(context, [&] { return resumed && ended; }));
+}
+
+// Workers, and the thread of the admin pages, have an io_context each.
+TEST_F(ReactorTest, EachIoContextReportsOnlyItsOwnPorts) {
+  asio::io_context second(1);
+  auto other = socket_pair();
+  const Descriptor other_end(other.ours);
+  auto& reactor = Reactor::of(second.get_executor());
+  Port other_port(reactor, other_end.number());
+  send_all(pair.theirs.number(), "x");
+  send_all(other.theirs.number(), "x");
+  turn();
+  EXPECT_TRUE(port->may_read());
+  EXPECT_FALSE(other_port.may_read());
+  EXPECT_EQ(reactor.looks(), 0U);
+  second.poll();
+  EXPECT_TRUE(other_port.may_read());
+  EXPECT_EQ(reactor.looks(), 1U);
+}
+
 TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {
   Port none(Reactor::of(context.get_executor()), -1);
   EXPECT_EQ(run(context, [](Port& p) -> Task<ErrorCode> { co_return co_await p.readable(); }(none)),
@@ -167,6 +224,15 @@ TEST_F(ReactorTest, EventLoopEndsAfterTheLastPortObjectIsDestroyed) {
   port.reset();
   context.restart();
   context.run();  // returns, because no work is left
+}
+
+// Without work, Asio would stop the io_context at once, and a later run() would do nothing.
+TEST_F(ReactorTest, EventLoopStillRunsIfTheLastPortObjectIsDestroyedBeforeIt) {
+  port.reset();
+  bool ran = false;
+  asio::post(context, [&] { ran = true; });
+  context.run();
+  EXPECT_TRUE(ran);
 }
 
 TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheEventLoop) {
