@@ -45,6 +45,18 @@ inline Limiter gcra(std::string_view limit, std::uint64_t burst) {
 inline Limiter leaky_bucket(std::string_view limit, std::uint64_t queue, Duration max_wait = base::kForever) {
   return LeakyBucket::make(rate(limit), queue, max_wait).value();
 }
+inline Limiter stepped_bucket(std::string_view limit, std::uint64_t burst) {
+  return SteppedBucket::make(rate(limit), burst).value();
+}
+inline Limiter fixed_window(std::string_view limit) {
+  return FixedWindow::make(rate(limit)).value();
+}
+inline Limiter sliding_window(std::string_view limit) {
+  return SlidingWindow::make(rate(limit)).value();
+}
+inline Limiter bucketed_window(std::string_view limit, std::uint64_t buckets) {
+  return SlidingLog::make(rate(limit), buckets).value();
+}
 inline Limiter sliding_log(std::string_view limit) {
   return SlidingLog::make(rate(limit)).value();
 }
