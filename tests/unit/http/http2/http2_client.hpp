@@ -55,10 +55,11 @@ class Http2Client {
 
   [[nodiscard]] nghttp2_session* session() noexcept { return session_; }
 
-  // Sends a request for "/", with the additional fields `more`. Without `body`, the head ends the stream. If
-  // `ends` is false, the body stays incomplete. Returns the ID of the stream.
+  // Sends a request for `path`, with the additional fields `more`. Without `body`, the head ends the stream.
+  // If `ends` is false, the body stays incomplete. Returns the ID of the stream.
   std::int32_t request(const Lines& more = {}, std::optional<std::string> body = {}, bool ends = true) {
-    Lines lines{{":method", body ? "POST" : "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}};
+    Lines lines{
+        {":method", body ? "POST" : "GET"}, {":scheme", "http"}, {":path", path}, {":authority", "a"}};
     lines.insert(lines.end(), more.begin(), more.end());
     const auto fields = values(lines);
     nghttp2_data_provider source{};
@@ -97,6 +98,7 @@ class Http2Client {
                                     octets.size()) == static_cast<ssize_t>(octets.size());
   }
 
+  std::string path = "/";
   std::map<std::int32_t, Answer> answers;
   std::vector<Goaway> goaways;
   int pongs = 0;

@@ -1,81 +1,35 @@
-// A worker whose listener answers questions, and an asker that is connected to it over a socket pair.
+// A worker whose listener answers questions, and an asker that is connected to it.
 #pragma once
 
-#include "unit/proxy/lone_worker.hpp"
+#include "unit/proxy/connected_client.hpp"
 
-#include "weir/net/reactor.hpp"
-#include "weir/proxy/acceptor.hpp"
-
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 namespace weir::proxy {
 
-class Asker : public LoneWorker {
+class Asker : public ConnectedClient {
  public:
   explicit Asker(Configuration configuration, AskSettings settings = {.max_permits = 10})
-      : LoneWorker(std::move(configuration)),
-        acceptor_(worker,
-                  std::move(*net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0")))
-                      .into_acceptor(context.get_executor()),
-                  AcceptorSettings{.tls = {},
-                                   .most_sessions = 10,
-                                   .ask = std::make_shared<const AskSettings>(std::move(settings))},
-                  [](const std::string&) {}) {
-    acceptor_.open();
-    connect();
-  }
-  ~Asker() {
-    ::close(client_);
-    acceptor_.close();
-    turn();
-    net::Reactor::of(context.get_executor()).end_tasks();
-  }
+      : ConnectedClient(std::move(configuration), listener_of(std::move(settings))) {}
 
-  // Sends octets, and returns what weir sends until nothing is left to do.
-  std::string send(std::string_view text) {
-    if (::send(client_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
-      std::abort();
-    turn();
-    std::string got(1 << 16, '\0');
-    const auto size = ::recv(client_, got.data(), got.size(), 0);
-    return got.substr(0, size > 0 ? static_cast<std::size_t>(size) : 0);
-  }
   // Sends a call with a body. `lines`: complete header lines.
   std::string post(std::string_view path, std::string_view body, std::string_view lines = {}) {
     return send("POST " + std::string(path) + " HTTP/1.1\r\nHost: weir\r\nContent-Length: " +
                 std::to_string(body.size()) + "\r\n" + std::string(lines) + "\r\n" + std::string(body));
   }
-  // Closes the connection, if there is one, and opens another one.
-  void connect() {
-    if (client_ >= 0) ::close(client_);
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
-    client_ = ends[0];
-    ::fcntl(client_, F_SETFL, O_NONBLOCK);
-    acceptor_.adopt(ends[1], ConnectionInfo{}, {});
-  }
-  // From now on, weir cannot send anything to the asker, but does not notice that before it tries.
-  void stop_receiving() { ::shutdown(client_, SHUT_RD); }
   std::string decide(std::string_view body) { return post("/v1/decide", body); }
 
  private:
-  // Runs all handlers that are ready.
-  void turn() {
-    context.restart();
-    while (context.poll_one() != 0) {
-    }
+  static AcceptorSettings listener_of(AskSettings&& settings) {
+    const bool http2 = settings.api == AskSettings::Api::Rls;
+    return {.tls = {},
+            .most_sessions = 10,
+            .http2 = std::make_shared<const Http2Settings>(Http2Settings{.prior_knowledge = http2}),
+            .ask = std::make_shared<const AskSettings>(std::move(settings))};
   }
-
-  Acceptor acceptor_;
-  int client_ = -1;
 };
 
 }  // namespace weir::proxy
