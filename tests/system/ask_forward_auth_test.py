@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Proxies ask weir about the requests of their clients. A real nginx does so with auth_request. Limits are exact, even if clients
-ask by this way, by /v1/decide and through weir at the same time."""
+"""Proxies ask weir about the requests of their clients. A real nginx does so with auth_request, and a real Caddy with forward_auth. One
+limit is exact to the unit, even if clients come by both, by Envoy's call, by /v1/decide and through weir at the same time."""
 
 import pathlib
 import time
@@ -8,7 +8,8 @@ import unittest
 
 from ask_client import Asker, AskTestCase
 from harness import Client, Upstream, eventually, main, rule, together
-from import_test import Nginx
+from proxies import Caddy, Nginx
+from rls_client import OK, RlsClient, insecure
 
 ADA = "203.0.113.7"
 BY_IP = {"key": '["ip"]', "algorithm": '"fixed_window"'}
@@ -128,18 +129,56 @@ class BehindNginx(AskTestCase):
         self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["1", "0", "0"])
         self.assertGreater(int(answers[2]["retry-after"]), 0)
 
-    def test_limits_are_exact_by_all_ways_at_once(self):
-        weir = self.ask_weir(rule("minute", "60/1000day", **BY_IP), decide='token = "open-sesame-1234"', upstream=self.upstream)
-        nginx = self.nginx(weir)
 
-        def work(number):
-            if number % 3 == 0:
-                return self.statuses(nginx.port, 15).count(200)
-            if number % 3 == 1:
-                return self.statuses(weir.port, 15).count(200)
-            with Asker(weir.ask_port, headers={"X-Weir-Token": "open-sesame-1234"}) as asker:
-                return sum(asker.decide(ip="127.0.0.1")["allowed"] for _ in range(15))
-        self.assertEqual(sum(together(9, work)), 60)
+CADDY = """
+http://:PORT {
+  forward_auth 127.0.0.1:WEIR {
+    uri /v1/forward-auth?
+  }
+  reverse_proxy 127.0.0.1:UPSTREAM
+}
+"""
+
+
+class ByAllWays(AskTestCase):
+    """Clients of one address come by all ways at the same time."""
+
+    LIMIT, CLIENTS, REQUESTS = 100, 3, 30  # clients of each way, and requests of each client
+
+    def setUp(self):
+        upstream = self.start(Upstream())
+        rls = '[[listener]]\naddress = "127.0.0.1:0"\nserves = "rls"\n'
+        self.weir = self.ask_weir(rule("minute", f"{self.LIMIT}/1000day", **BY_IP), upstream=upstream, decide=rls)
+        self.ways = [self.through_weir, self.decide, self.call]
+        ports = {"WEIR": str(self.weir.ask_port), "UPSTREAM": str(upstream.port)}
+        for kind, text, program in ((Nginx, NGINX, "/usr/sbin/nginx"), (Caddy, CADDY, "/usr/bin/caddy")):
+            if pathlib.Path(program).exists():
+                for name, port in ports.items():
+                    text = text.replace(name, port)
+                self.ways.append(self.through(self.start(kind(text))))
+
+    # Each way returns the number of units that one client gets.
+
+    def through(self, proxy):
+        return lambda: self.statuses(proxy.port, self.REQUESTS).count(200)
+
+    def through_weir(self):
+        return self.statuses(self.weir.port, self.REQUESTS).count(200)
+
+    def decide(self, cost=2):
+        with Asker(self.weir.ask_port) as asker:
+            return sum(cost * asker.decide(ip="127.0.0.1", cost=cost)["allowed"] for _ in range(self.REQUESTS))
+
+    def call(self, hits=3):
+        with insecure(f"127.0.0.1:{self.weir.ports[2]}") as channel:
+            client = RlsClient(channel)
+            return sum(hits for _ in range(self.REQUESTS) if client.code("edge", {"a": "b"}, hits=hits) == OK)
+
+    def test_one_limit_is_exact_to_the_unit(self):
+        units = together(len(self.ways) * self.CLIENTS, lambda number: self.ways[number % len(self.ways)]())
+        left = self.decide(cost=1)  # the last units may have been too few for a cost of two or three
+        self.assertEqual(sum(units) + left, self.LIMIT)
+        self.assertLess(left, 3, "every way asked for more than was left")
 
 
 if __name__ == "__main__":
