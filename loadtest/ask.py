@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Compares decisions for other proxies on this machine, with the state in memory and in Redis. Contestants are weir by gRPC (rls) and by
-JSON (decide), and nginx with Lua and one EVALSHA a decision. Nobody forwards a request.
+"""Compares decisions for other proxies on this machine: their CPU, then their latency. Nobody forwards a request.
 
-CPU is the user and system time of the deciding process, divided by the decisions. The time of Redis is shown beside it. The contestants
-take turns within one run, because times on shared machines drift. Prints medians over the rounds."""
+CPU: Contestants are weir by gRPC (rls) and by JSON (decide), with the state in memory and in Redis, and nginx with Lua and one EVALSHA
+a decision. The figure is the user and system time of the deciding process, divided by the decisions. The time of Redis is shown beside
+it.
+
+Latency: Contestants are rls, decide, and weir as a proxy that answers by itself, all with the state in memory. ask_paced.cpp asks at a
+constant rate: a third of what each answers over the same connections. It does so in short windows.
+
+The contestants take turns within one run, because times on shared machines drift. Prints medians over the rounds or windows."""
 
 import argparse
 import json
@@ -22,6 +27,11 @@ METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 QUESTION = '{"ip":"203.0.113.7","path":"/orders"}'
 CONNECTIONS, STREAMS = 64, 16  # of wrk, and calls at once on each of the 8 connections of h2load
 CONTESTANTS = ("nginx", "decide", "rls", "decide-redis", "rls-redis")
+PACED = ("proxy", "decide", "rls")
+PACED_CONNECTIONS = 16
+WARM_SECONDS = 1
+# Short, because even with --realtime the kernel keeps 50 ms of each second for ordinary processes. They must fall into few windows.
+PACED_SECONDS = 0.25
 
 
 def field(number, text):
@@ -59,18 +69,25 @@ workers = 1
 access = "off"
 [[listener]]
 address = "127.0.0.1:{port}"
-serves = "{api}"
+{f'serves = "{api}"' if api != "proxy" else ""}
 [state]
 key_secret = "bench"
 redis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "1s" }}
+[[route]]
+respond = {{ status = 200, body = "{{}}" }}
 [[rule]]
 name = "per-client"
-key = ["{'ip' if api == 'decide' else 'descriptor:remote_address'}"]
-limit = "{PLENTY}/s"
-burst = {PLENTY}
+key = ["{'descriptor:remote_address' if api == 'rls' else 'ip'}"]
+limit = "{10 * PLENTY}/s"
+burst = {10 * PLENTY}
 store = "{store or 'memory'}"
 """)
     return [stage.weir, "run", "--config", config]
+
+
+def in_realtime(options, command):
+    """Returns the command, which runs before any other process of the machine with --realtime."""
+    return ["chrt", "--fifo", "1", *command] if options.realtime else command
 
 
 def command_of(stage, name, server, seconds):
@@ -115,23 +132,76 @@ def measure(stage, name, server, seconds):
             "usual": usual, "high": high}
 
 
-def run(stage, options):
+def measure_cpu(stage, options):
     servers, results = {}, {name: [] for name in CONTESTANTS}
     for name in CONTESTANTS:
         port = processes.free_port()
         command = nginx(stage, port) if name == "nginx" else weir(stage, name, port)
         servers[name] = stage.start(name, command, port, stage.proxy_cpu)
-        put_load(stage, name, servers[name], 1)  # warms connections, tables and branch predictors
+        put_load(stage, name, servers[name], WARM_SECONDS)  # warms connections, tables and branch predictors
     for turn in range(options.rounds):
         for name, server in servers.items():
             results[name].append(measure(stage, name, server, options.seconds))
             print(f"  {turn + 1}/{options.rounds} {name}: {results[name][-1]['own']:.2f} µs", file=sys.stderr)
+    for server in servers.values():
+        stage.stop(server)
     return results
 
 
-def show(results):
+def request_octets(name):
+    """Returns what ask_paced.cpp sends to a contestant: a message of gRPC, or a whole request of HTTP/1.1."""
+    if name == "rls":
+        return rate_limit_request()
+    if name == "proxy":
+        return b"GET /orders HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    fields = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(QUESTION)}"
+    return f"POST /v1/decide HTTP/1.1\r\n{fields}\r\n\r\n{QUESTION}".encode()
+
+
+def ask_at_rate(stage, options, name, server, rate):
+    """Asks a contestant at this rate, or as fast as it answers with a rate of 0. Returns what ask_paced.cpp prints."""
+    program = stage.folder / "ask_paced"
+    if not program.exists():
+        subprocess.run(["g++", "-std=c++20", "-O2", "-o", program, HERE / "ask_paced.cpp"], check=True)
+    command = [program, server.port, PACED_CONNECTIONS, rate, PACED_SECONDS, METHOD if name == "rls" else "h1"]
+    if stage.load_cpu is not None:
+        command = ["taskset", "-c", stage.load_cpu, *command]
+    done = subprocess.run(list(map(str, in_realtime(options, command))), input=request_octets(name), capture_output=True, timeout=30,
+                          check=False)
+    if done.returncode != 0:
+        raise processes.BenchError(f"{name}: {done.stderr.decode(errors='replace')}")
+    return json.loads(done.stdout)
+
+
+def measure_latency(stage, options):
+    servers, rates, results = {}, {}, {name: [] for name in PACED}
+    for name in PACED:
+        port = processes.free_port()
+        servers[name] = stage.start(f"paced-{name}", in_realtime(options, weir(stage, name, port)), port, stage.proxy_cpu)
+        most = [ask_at_rate(stage, options, name, servers[name], 0)["rate"] for _ in range(5)]
+        rates[name] = round(statistics.median(most) / 3)
+    for _ in range(round(options.rounds * options.seconds / PACED_SECONDS)):
+        for name, server in servers.items():
+            results[name].append(ask_at_rate(stage, options, name, server, rates[name]))
+    return rates, results
+
+
+def median_of(results, name, what):
+    return statistics.median(each[what] for each in results[name])
+
+
+def show_latency(rates, results):
+    print("| contestant | requests a second | p50, µs | p99, µs | p99 above that of the proxy, µs |")
+    print("|---|---|---|---|---|")
+    for name in PACED:
+        above = statistics.median(own["p99_us"] - proxy["p99_us"] for own, proxy in zip(results[name], results["proxy"]))
+        print(f"| {name} | {rates[name]} | {median_of(results, name, 'p50_us'):.0f} | {median_of(results, name, 'p99_us'):.0f} "
+              f"| {above:.0f} |")
+
+
+def show_cpu(results):
     def median(name, what):
-        return statistics.median(each[what] for each in results[name])
+        return median_of(results, name, what)
 
     print("| contestant | µs of CPU a decision | of Redis | decisions a CPU second, by those of nginx | p50 or mean, µs | p99 or max, µs |")
     print("|---|---|---|---|---|---|")
@@ -145,10 +215,18 @@ def main():
     parser.add_argument("--weir", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4, help="length of a measurement")
+    parser.add_argument("--only", choices=("cpu", "latency"), help="one of both comparisons")
+    parser.add_argument("--realtime", action="store_true",
+                        help="measure latencies with processes that run before any other of the machine (SCHED_FIFO), for a busy machine; "
+                             "needs root")
     options = parser.parse_args()
     with processes.on_stage("ask", options.weir) as stage:
         stage.start_redis()
-        show(run(stage, options))
+        if options.only != "latency":
+            show_cpu(measure_cpu(stage, options))
+            print()
+        if options.only != "cpu":
+            show_latency(*measure_latency(stage, options))
 
 
 if __name__ == "__main__":
