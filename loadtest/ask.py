@@ -5,8 +5,8 @@ CPU: Contestants are weir by gRPC (rls) and by JSON (decide), with the state in 
 a decision. The figure is the user and system time of the deciding process, divided by the decisions. The time of Redis is shown beside
 it.
 
-Latency: Contestants are rls, decide, and weir as a proxy that answers by itself, all with the state in memory. ask_paced.cpp asks at a
-constant rate: a third of what each answers over the same connections. It does so in short windows.
+Latency: Contestants are rls, decide, and weir as a proxy that answers by itself, all with the state in memory. The program
+ask_paced.cpp asks at a constant rate: a third of what each answers over the same connections. It does so in short windows.
 
 The contestants take turns within one run, because times on shared machines drift. Prints medians over the rounds or windows."""
 
@@ -207,7 +207,8 @@ def show_cpu(results):
     print("|---|---|---|---|---|---|")
     for name in CONTESTANTS:
         own, redis, usual, high = (median(name, what) for what in ("own", "redis", "usual", "high"))
-        print(f"| {name} | {own:.2f} | {redis:.2f} | {median('nginx', 'own') / own:.1f} | {usual:.0f} | {high:.0f} |")
+        more = statistics.median(nginx["own"] / each["own"] for nginx, each in zip(results["nginx"], results[name]))
+        print(f"| {name} | {own:.2f} | {redis:.2f} | {more:.1f} | {usual:.0f} | {high:.0f} |")
 
 
 def main():
