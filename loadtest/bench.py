@@ -86,9 +86,7 @@ def check_behaviour(stage, server, mode):
 def start_wrk(stage, url, connections, seconds, body=0):
     command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{math.ceil(seconds)}s", "--latency", "--timeout", "10s",
                "-s", str(HERE / "report.lua"), url, *([str(body)] if body else [])]
-    if stage.load_cpu is not None:
-        command = ["taskset", "-c", str(stage.load_cpu), *command]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(stage.on_load_cpu(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def end_wrk(wrk):

@@ -43,9 +43,7 @@ def microseconds(text):
 def run(stage, server, mode, seconds):
     command = ["h2load", "-t", "1", "-c", str(CONNECTIONS), "-m", str(STREAMS), "-D", str(seconds),
                *request_options(stage, mode), url_of(server, mode)]
-    if stage.load_cpu is not None:
-        command = ["taskset", "-c", str(stage.load_cpu), *command]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
+    done = subprocess.run(stage.on_load_cpu(command), capture_output=True, text=True, timeout=seconds + 30, check=False)
     said = done.stdout
     counts = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout",
                        said)

@@ -104,9 +104,7 @@ class Client(threading.Thread):
 def run(stage, server, mode, seconds):
     """Returns what the client has counted, under the names of report.lua."""
     command = [sys.executable, pathlib.Path(__file__), "--port", str(server.port), "--mode", mode, "--seconds", str(seconds)]
-    if stage.load_cpu is not None:
-        command = ["taskset", "-c", str(stage.load_cpu), *command]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
+    done = subprocess.run(stage.on_load_cpu(command), capture_output=True, text=True, timeout=seconds + 30, check=False)
     if done.returncode != 0:
         raise processes.BenchError(f"{server.name}: a handshake failed: {done.stdout}{done.stderr}")
     seen = json.loads(done.stdout)

@@ -69,14 +69,13 @@ def resident_bytes(pid):
 
 
 class Server:
-    """A process on a port of 127.0.0.1, pinned to one CPU if there are several. stop() ends it."""
+    """A process on a port of 127.0.0.1. stop() ends it."""
 
-    def __init__(self, name, command, port, folder, cpu):
+    def __init__(self, name, command, port, folder):
         self.name, self.port = name, port
         self.log = folder / f"{name}.log"
-        pinned = ["taskset", "-c", str(cpu), *command] if cpu is not None else command
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(pinned, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
         try:
             self.wait_open()
         except BenchError:
@@ -104,10 +103,12 @@ class Server:
 
 
 class Stage:
-    """Shared parts of the contestants: a folder, a certificate, an upstream, a Redis, and the CPU of each process."""
+    """Shared parts of the contestants: a folder, a certificate, an upstream, a Redis, and the CPU of each process. If `realtime` is
+    true, all processes run before any other process of the machine (SCHED_FIFO), which needs root."""
 
-    def __init__(self, folder, weir, other=None):
+    def __init__(self, folder, weir, other=None, realtime=False):
         self.folder, self.weir, self.other = folder, weir, other
+        self.scheduling = ["chrt", "--fifo", "1"] if realtime else []
         cpus = sorted(os.sched_getaffinity(0))
         split = len(cpus) > 1 and shutil.which("taskset")
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
@@ -116,9 +117,17 @@ class Stage:
         make_certificate(folder)
 
     def start(self, name, command, port, cpu):
-        server = Server(name, [str(part) for part in command], port, self.folder, cpu)
+        server = Server(name, self.on_cpu(cpu, command), port, self.folder)
         self.servers.append(server)
         return server
+
+    def on_cpu(self, cpu, command):
+        """Returns the command pinned to this CPU, if there are several."""
+        pinned = ["taskset", "-c", cpu] if cpu is not None else []
+        return [str(part) for part in (*self.scheduling, *pinned, *command)]
+
+    def on_load_cpu(self, command):
+        return self.on_cpu(self.load_cpu, command)
 
     def start_upstream(self):
         """Starts nginx with a response from memory. This is the cheapest upstream, and all contestants use it. A large response is
@@ -174,10 +183,10 @@ class Stage:
 
 
 @contextlib.contextmanager
-def on_stage(name, weir, other=None):
+def on_stage(name, weir, other=None, realtime=False):
     """Yields a stage, which is cleared at the end in any case. An error is printed as one line and ends the program."""
     with tempfile.TemporaryDirectory(prefix=f"weir-{name}-") as folder:
-        stage = Stage(pathlib.Path(folder), weir.resolve(), other and other.resolve())
+        stage = Stage(pathlib.Path(folder), weir.resolve(), other and other.resolve(), realtime)
         try:
             yield stage
         except (BenchError, OSError) as error:

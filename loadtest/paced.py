@@ -1,0 +1,39 @@
+"""Load over HTTP/1.1 at a constant rate, by paced.cpp, which this module compiles."""
+
+import json
+import pathlib
+import subprocess
+
+import processes
+
+SOURCE = pathlib.Path(__file__).resolve().parent / "paced.cpp"
+WARM_SECONDS = 0.3  # of a load, which do not count
+
+
+def program(stage):
+    """Returns the path of the compiled program. Compiles it once on each stage."""
+    path = stage.folder / "paced"
+    if not path.exists():
+        subprocess.run(["g++", "-std=c++20", "-O2", "-o", path, SOURCE], check=True)
+    return path
+
+
+def get(path="/"):
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def post(path, body, content_type):
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body)
+
+
+def run(stage, port, connections, rate, seconds, request=None):
+    """Sends so many requests a second to a port of 127.0.0.1; with a rate of 0, as many as the server answers. Returns what paced.cpp
+    has counted: "requests", "seconds", "refused", "faults", "p50_us", "p99_us", "max_us", and how late it sent them: "late_p50_us",
+    "late_p99_us". Times count from when a request was due."""
+    command = [program(stage), port, connections, rate, WARM_SECONDS, seconds]
+    done = subprocess.run(stage.on_load_cpu(command), input=request or get(), capture_output=True,
+                          timeout=WARM_SECONDS + seconds + 30, check=False)
+    if done.returncode != 0:
+        raise processes.BenchError(f"paced failed: {done.stderr.decode(errors='replace')}")
+    return json.loads(done.stdout)
