@@ -1,37 +1,15 @@
-"""The contestants of `./dev bench`: nginx, HAProxy, nghttpx and weir, with one worker each, configured for the same work.
-
-A mode says what a proxy does with each request:
-
-- limited: A limit that is never reached, then the upstream.
-- refused: A tiny limit, so the response is 429.
-- tls: The same as limited, over TLS 1.3.
-- redis: The same as limited, with the state in Redis and one script call a request.
-- rules: Five limits at once, none of which is reached.
-- watched: limited, with an access log to a file and, for weir, its metrics read once a second
-- h2: The same as limited, over HTTP/2 and TLS 1.3. The upstream gets HTTP/1.1.
-- h2c: The same without TLS.
-- grpc: gRPC calls over HTTP/2 without TLS, to an upstream that speaks the same.
-- limited-1000, limited-5000, refused-1000, refused-5000: The same as limited and refused, over so many connections.
-- download, upload, tls-download, tls-upload: The same as limited and tls, with a body of 1 MiB in the answer or the request.
-- tls-full, tls-resumed, tls12-full, tls12-resumed: no request, but TLS handshakes with TLS 1.3 or 1.2 (handshakes.py)."""
+"""The contestants of `./dev bench`: nginx, HAProxy, nghttpx and weir, with one worker each, configured for the same work. modes.py
+lists the modes: what they do with each request."""
 
 import pathlib
 import resource
 import subprocess
 import sys
 
-import handshakes
 import processes
+from modes import HTTP2, ROUTES, RULES, SAME_AS, TENANTS, TLS, tenant_path
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Modes in which proxies are configured as in another mode, but the load differs.
-SAME_AS = {"limited-1000": "limited", "limited-5000": "limited", "refused-1000": "refused", "refused-5000": "refused",
-           "download": "limited", "upload": "limited", "tls-download": "tls", "tls-upload": "tls"}
-CONNECTIONS = {"limited-1000": 1000, "limited-5000": 5000, "refused-1000": 1000, "refused-5000": 5000}
-MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc", *SAME_AS, *handshakes.MODES)
-TLS = ("tls", "h2", *handshakes.MODES)  # modes over TLS
-HTTP2 = ("h2", "h2c", "grpc")  # modes over HTTP/2
-RULES = 5  # for the mode "rules"
 PLENTY = 100_000  # requests per second that no contestant reaches here
 # The most client connections of a proxy. Each needs a descriptor, and one more for its connection to the upstream. HAProxy
 # does not start if the system allows fewer descriptors than these and its pipes need.
@@ -63,6 +41,13 @@ def nginx(stage, mode, port):
                     proxy_set_header X-Forwarded-For $remote_addr;"""
     if mode == "grpc":
         forward = "grpc_pass grpc://api; grpc_set_header X-Forwarded-For $remote_addr;"
+    locations = f"location / {{ {limit} {forward} }}"
+    if mode in TENANTS:
+        zones = "".join(f"limit_req_zone $binary_remote_addr zone=tenant{n}:32k rate={rate};" for n in range(TENANTS[mode]))
+        locations = "".join(f"location {tenant_path(n)} {{ limit_req zone=tenant{n} {burst} nodelay; {forward} }}"
+                            for n in range(TENANTS[mode]))
+    elif mode in ROUTES:
+        locations = "".join(f"location {tenant_path(n)} {{ {limit} {forward} }}" for n in range(ROUTES[mode]))
     config = processes.nginx_config(stage.folder, f"{mode}-{port}", processes.LUA_MODULES if mode == "redis" else "", f"""
             {zones}
             limit_req_status 429;
@@ -72,20 +57,22 @@ def nginx(stage, mode, port):
             server {{
                 listen 127.0.0.1:{port} {'ssl' if mode in TLS else ''} {'http2' if mode in HTTP2 else ''};
                 {tls if mode in TLS else ''}
-                location / {{
-                    {limit}
-                    {forward}
-                }}
+                {locations}
             }}""")
     return ["nginx", "-c", config, "-p", stage.folder]
 
 
 def haproxy(stage, mode, port):
-    if mode in ("redis", "rules", "watched"):
+    if mode in ("redis", "rules", "watched") or mode in TENANTS:
         return None  # HAProxy has no state in Redis, at most three stick counters a request, and no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
     tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.2" if mode in TLS else ""
     version = {"h2": "alpn h2,http/1.1", "h2c": "proto h2", "grpc": "proto h2"}.get(mode, "")
+    choice = "default_backend api"
+    if mode in ROUTES:
+        paths = stage.folder / f"haproxy-{mode}-{port}.map"
+        paths.write_text("".join(f"{tenant_path(n)} api\n" for n in range(ROUTES[mode])))
+        choice = f"use_backend %[path,map_beg({paths})]"
     config = stage.folder / f"haproxy-{mode}-{port}.cfg"
     config.write_text(f"""
 global
@@ -106,7 +93,7 @@ frontend edge
     http-request track-sc0 src
     http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {most} }}
     option forwardfor
-    default_backend api
+    {choice}
 backend api
     server one 127.0.0.1:{upstream_of(stage, mode)} {"proto h2" if mode == "grpc" else ""}
 """)
@@ -142,6 +129,31 @@ def lacks_http2_to_servers(binary, config):
     return lacks
 
 
+def match_of_weir(path):
+    return f'match = {{ path = "{path}*" }}' if path else ""
+
+
+def route_of_weir(path=None):
+    """Returns a route for all paths that begin with `path`, or for all."""
+    return f"""
+[[route]]
+upstream = "api"
+{match_of_weir(path)}
+"""
+
+
+def rule_of_weir(name, rate, burst, in_redis, path=None):
+    return f"""
+[[rule]]
+name = "{name}"
+key = ["ip"]
+limit = "{rate}"
+burst = {burst}
+store = "{'redis' if in_redis else 'memory'}"
+{match_of_weir(path)}
+"""
+
+
 def weir_command(stage, binary, mode, port):
     tls = f'\ntls = {{ certificates = [{{ cert = "{stage.folder}/edge.crt", key = "{stage.folder}/edge.key" }}] }}'
     rate, burst = ("1/min", 1) if mode == "refused" else (f"{PLENTY}/s", PLENTY)
@@ -149,14 +161,12 @@ def weir_command(stage, binary, mode, port):
 [state]
 key_secret = "bench"
 redis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "1s" }}""" if mode == "redis" else ""
-    rules = "".join(f"""
-[[rule]]
-name = "per-client{f'-{n}' if n else ''}"
-key = ["ip"]
-limit = "{rate}"
-burst = {burst}
-store = "{'redis' if mode == 'redis' else 'memory'}"
-""" for n in range(RULES if mode == "rules" else 1))
+    rules = "".join(rule_of_weir(f"per-client-{n}", rate, burst, mode == "redis") for n in range(RULES if mode == "rules" else 1))
+    routes = route_of_weir()
+    if mode in TENANTS:
+        rules = "".join(rule_of_weir(f"tenant-{n}", rate, burst, False, tenant_path(n)) for n in range(TENANTS[mode]))
+    elif mode in ROUTES:
+        routes = "".join(route_of_weir(tenant_path(n)) for n in range(ROUTES[mode]))
     log = f'access = "{stage.folder}/weir-{port}-access.log"' if mode == "watched" else 'access = "off"'
     admin = ""
     if mode == "watched":
@@ -177,8 +187,7 @@ address = "127.0.0.1:{port}"{tls if mode in TLS else ''}
 name = "api"
 servers = ["127.0.0.1:{upstream_of(stage, mode)}"]
 {'protocol = "h2c"' if mode == "grpc" else ""}
-[[route]]
-upstream = "api"
+{routes}
 {rules}
 """)
     if mode == "grpc" and lacks_http2_to_servers(binary, config):
@@ -189,8 +198,9 @@ upstream = "api"
 CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "nghttpx": nghttpx, "weir": weir, "other": other}
 
 
-def start(stage, name, mode):
-    """Starts a contestant. Returns its server, or None if the contestant does not take part in the mode."""
+def start(stage, name, mode, wrapper=()):
+    """Starts a contestant, under the command `wrapper` if there is one. Returns its server, or None if the contestant does not take
+    part in the mode."""
     port = processes.free_port()
     command = CONTESTANTS[name](stage, SAME_AS.get(mode, mode), port)
-    return stage.start(f"{name}-{mode}", command, port, stage.proxy_cpu) if command else None
+    return stage.start(f"{name}-{mode}", [*wrapper, *command], port, stage.proxy_cpu) if command else None

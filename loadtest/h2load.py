@@ -1,19 +1,15 @@
-"""Load over HTTP/2: h2load with 32 connections of eight requests each, and a check of a single request by nghttp."""
+"""Load over HTTP/2 by h2load, and a check of a single request by nghttp."""
 
 import re
 import subprocess
 
-import contestants
+import modes
 import processes
 
-CONNECTIONS, STREAMS = 32, 8
 UNITS = {"us": 1, "ms": 1e3, "s": 1e6}  # in microseconds
 CALL = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
 MESSAGE_OCTETS = 14  # of the message of a call
-
-
-def url_of(server, mode):
-    return f"http{'s' if mode in contestants.TLS else ''}://127.0.0.1:{server.port}{processes.GRPC_PATH if mode == 'grpc' else '/'}"
+LAST_SECONDS = 0.5  # of h2load, after a measurement
 
 
 def request_options(stage, mode):
@@ -27,7 +23,7 @@ def request_options(stage, mode):
 
 def check_behaviour(stage, server, mode):
     """Checks that the server answers over HTTP/2 with 200 and, in the mode "grpc", with the trailer of a success."""
-    command = ["nghttp", "-v", *request_options(stage, mode), url_of(server, mode)]
+    command = ["nghttp", "-v", *request_options(stage, mode), modes.url_of(server, mode)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
     for field in [":status: 200", *(["grpc-status: 0"] if mode == "grpc" else [])]:
         if field not in said:
@@ -40,20 +36,42 @@ def microseconds(text):
     return float(number) * UNITS[unit]
 
 
-def run(stage, server, mode, seconds):
-    command = ["h2load", "-t", "1", "-c", str(CONNECTIONS), "-m", str(STREAMS), "-D", str(seconds),
-               *request_options(stage, mode), url_of(server, mode)]
-    done = subprocess.run(stage.on_load_cpu(command), capture_output=True, text=True, timeout=seconds + 30, check=False)
-    said = done.stdout
+def start(stage, server, mode, connections, streams, amount):
+    """Starts h2load. `amount` is an option that says how much it sends."""
+    command = ["h2load", "-t", "1", "-c", connections, "-m", streams, *amount, *([] if mode in modes.HTTP2 else ["--h1"]),
+               *request_options(stage, mode), modes.url_of(server, mode)]
+    return subprocess.Popen(stage.on_load_cpu(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def end(h2load, seconds):
+    """Waits for the end of h2load, at most so long. Returns what it has counted."""
+    said, _ = h2load.communicate(timeout=seconds)
     counts = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout",
                        said)
     took = re.search(r"finished in ([\d.]+m?s)", said)
     waits = re.search(r"time for request: +(\S+) +(\S+) +(\S+)", said)
     refused = re.search(r"status codes: .* (\d+) 4xx", said)
+    octets = re.search(r"traffic: .*?\((\d+)\) total", said)
     if not counts or not took or not waits or counts.group(1) == "0":
-        raise processes.BenchError(f"h2load failed: {said}{done.stderr}")
+        raise processes.BenchError(f"h2load failed: {said}")
     answered, _, failed, errored, late = map(int, counts.groups())
     refused = int(refused.group(1))
-    return {"requests": answered, "seconds": microseconds(took.group(1)) / 1e6, "refused": refused,
+    return {"requests": answered, "seconds": microseconds(took.group(1)) / 1e6, "refused": refused, "octets": int(octets.group(1)),
             "faults": failed - refused + errored + late,  # a refusal is one of the failed
             "mean_us": microseconds(waits.group(3)), "max_us": microseconds(waits.group(2))}
+
+
+def run(stage, server, mode, seconds):
+    return end(start(stage, server, mode, *modes.STREAMS[mode], ["-D", seconds]), seconds + 30)
+
+
+def run_steadily(stage, server, mode, warm_seconds, seconds):
+    """Does the same, but counts requests and CPU only of a time in which all connections were open: "counted", "seconds", "spent"."""
+    running = start(stage, server, mode, *modes.STREAMS[mode], ["-D", round(warm_seconds + seconds + LAST_SECONDS + 0.5)])
+    samples = processes.sample(server, running.pid, (warm_seconds, seconds))
+    return processes.share(samples, end(running, warm_seconds + seconds + 30))
+
+
+def send(stage, server, mode, requests):
+    """Sends so many requests, one after the other over one connection. Returns what h2load has counted. Modes of HTTP/1.1 use that."""
+    return end(start(stage, server, mode, 1, 1, ["-n", requests]), 120)

@@ -101,9 +101,11 @@ class Client(threading.Thread):
             self.failure = error
 
 
-def run(stage, server, mode, seconds):
-    """Returns what the client has counted, under the names of report.lua."""
+def run(stage, server, mode, seconds, count=None):
+    """Returns what the client has counted, under the names of report.lua. With `count`, it makes so many handshakes one by one."""
     command = [sys.executable, pathlib.Path(__file__), "--port", str(server.port), "--mode", mode, "--seconds", str(seconds)]
+    if count:
+        command += ["--connections", "1", "--most", str(count)]
     done = subprocess.run(stage.on_load_cpu(command), capture_output=True, text=True, timeout=seconds + 30, check=False)
     if done.returncode != 0:
         raise processes.BenchError(f"{server.name}: a handshake failed: {done.stdout}{done.stderr}")

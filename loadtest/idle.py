@@ -16,6 +16,7 @@ import time
 
 import contestants
 import http2_client
+import modes
 import nghttp2_alone
 import processes
 
@@ -59,7 +60,7 @@ def connect_http2(port, tls):
 
 
 def connect(port, mode, tls):
-    if mode in contestants.HTTP2:
+    if mode in modes.HTTP2:
         return connect_http2(port, tls)
     connection = socket.create_connection(("127.0.0.1", port), 10)
     if tls:
@@ -78,8 +79,8 @@ def silent_share(pid):
 def measure(stage, name, mode, count):
     """Returns the resident bytes for each of `count` connections, and the share of a core for all of them."""
     server = contestants.start(stage, name, mode)
-    tls = ssl._create_unverified_context() if mode in contestants.TLS else None
-    if tls and mode in contestants.HTTP2:
+    tls = ssl._create_unverified_context() if mode in modes.TLS else None
+    if tls and mode in modes.HTTP2:
         tls.set_alpn_protocols(["h2"])
     with contextlib.ExitStack() as clients:
         for _ in range(FIRST):

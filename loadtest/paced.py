@@ -4,10 +4,15 @@ import json
 import pathlib
 import subprocess
 
+import modes
 import processes
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "paced.cpp"
 WARM_SECONDS = 0.3  # of a load, which do not count
+SEARCH_SECONDS = 0.5
+SHARE_OF_LOAD = 1 / 3
+MOST_RATE = 15_000  # requests a second; with more, the client and the upstream, which share a CPU, would measure themselves
+STRAIGHT = "straight"  # the upstream alone, beside the contestants
 
 
 def program(stage):
@@ -37,3 +42,17 @@ def run(stage, port, connections, rate, seconds, request=None):
     if done.returncode != 0:
         raise processes.BenchError(f"paced failed: {done.stderr.decode(errors='replace')}")
     return json.loads(done.stdout)
+
+
+def choose_rate(stage, mode, servers):
+    """Chooses the rate of a mode: a third of what the slowest of these servers answers over the connections of the mode, and at
+    most MOST_RATE. All get the same rate, so that their latencies compare."""
+    rates = [run(stage, each.port, modes.PACED[mode], 0, SEARCH_SECONDS)["requests"] / SEARCH_SECONDS for each in servers]
+    stage.rates[mode] = round(min(MOST_RATE, min(rates) * SHARE_OF_LOAD))
+
+
+def run_counted(stage, server, mode, seconds):
+    """Does the same as run() at the rate of the mode. Adds "counted" and "spent": the requests and the CPU time of the server."""
+    before = server.cpu_seconds()
+    seen = run(stage, server.port, modes.PACED[mode], stage.rates[mode], seconds)
+    return seen | {"spent": server.cpu_seconds() - before, "counted": seen["requests"] * (1 + WARM_SECONDS / seconds)}

@@ -18,7 +18,7 @@ LUA_MODULES = """
         load_module /usr/lib/nginx/modules/ndk_http_module.so;
         load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
 GRPC_PATH = "/bench.Echo/Say.grpc"  # nghttpd chooses the content type by the ending
-START_SECONDS = 10
+START_SECONDS = 30  # of a busy machine, or of a server under valgrind
 
 
 class BenchError(Exception):
@@ -59,6 +59,21 @@ def octets_read(pid):
     return int(re.search(r"rchar: (\d+)", pathlib.Path(f"/proc/{pid}/io").read_text()).group(1))
 
 
+def sample(server, client, waits):
+    """Waits so often and so long. Returns the time, the CPU of the server and the octets that the client has read after each wait."""
+    samples = []
+    for wait in waits:
+        time.sleep(wait)
+        samples.append((time.monotonic(), server.cpu_seconds(), octets_read(client)))
+    return samples
+
+
+def share(samples, seen):
+    """Adds the requests, seconds and CPU between two samples to what a client has counted in all. Octets say which part that is."""
+    seconds, spent, octets = (last - first for first, last in zip(*samples))
+    return seen | {"spent": spent, "counted": octets / max(seen["octets"], 1) * seen["requests"], "seconds": seconds}
+
+
 def resident_bytes(pid):
     """Returns VmRSS of a process tree (proc(5))."""
     total = 0
@@ -93,10 +108,10 @@ class Server:
     def cpu_seconds(self):
         return cpu_seconds(self.process.pid)
 
-    def stop(self):
+    def stop(self, seconds=10):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -114,6 +129,7 @@ class Stage:
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
         self.servers = []
         self.admins = {}  # {port of a weir: port of its metrics}
+        self.rates = {}  # {mode at a constant rate: requests a second}
         make_certificate(folder)
 
     def start(self, name, command, port, cpu):
@@ -146,7 +162,7 @@ class Stage:
                 }}
             }}""")
         self.upstream = port
-        self.start("upstream", ["nginx", "-c", config, "-p", self.folder], port, self.load_cpu)
+        self.upstream_server = self.start("upstream", ["nginx", "-c", config, "-p", self.folder], port, self.load_cpu)
 
     def start_grpc_upstream(self):
         """Starts nghttpd, which answers each call of GRPC_PATH with a message from a file and the trailer of a success."""
@@ -172,9 +188,9 @@ class Stage:
             text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         return int(re.search(r"total_net_input_bytes:(\d+)", text).group(1))
 
-    def stop(self, server):
+    def stop(self, server, seconds=10):
         self.servers.remove(server)
-        server.stop()
+        server.stop(seconds)
 
     def stop_all(self):
         for server in reversed(self.servers):
