@@ -33,7 +33,7 @@ TITLES = {
     "refused-5000": "Refused (429), 5,000 connections",
     **{mode: "HTTP/2 without TLS, {:,} requests at once: {:,} connections × {}".format(count * streams, count, streams)
        for mode, (count, streams) in STREAMS.items() if mode in MANY_STREAMS},
-    **{mode: f"Latency at a third of the load, connections: {count}" for mode, count in PACED.items()},
+    **{mode: f"Latency at a third of the load over {'one connection' if count == 1 else f'{count} connections'}" for mode, count in PACED.items()},
     **{mode: f"Proxied and limited, {number_of(count, 'route')}" for mode, count in ROUTES.items()},
     **{mode: f"Proxied and limited, {number_of(count, 'rule')}" for mode, count in TENANTS.items()},
     "download": "Answers of 1 MiB",

@@ -52,7 +52,9 @@ def choose_rate(stage, mode, servers):
 
 
 def run_counted(stage, server, mode, seconds):
-    """Does the same as run() at the rate of the mode. Adds "counted" and "spent": the requests and the CPU time of the server."""
+    """Does the same as run() at the rate of the mode. "counted", "spent" and "seconds" are the requests, the CPU time of the server
+    and the time of all, with the warm seconds."""
     before = server.cpu_seconds()
     seen = run(stage, server.port, modes.PACED[mode], stage.rates[mode], seconds)
-    return seen | {"spent": server.cpu_seconds() - before, "counted": seen["requests"] * (1 + WARM_SECONDS / seconds)}
+    spent, in_all = server.cpu_seconds() - before, WARM_SECONDS + seconds
+    return seen | {"spent": spent, "seconds": in_all, "counted": seen["requests"] * in_all / seconds}
