@@ -20,8 +20,15 @@ void give_back_frame(void* frame, std::size_t size) noexcept {
 
 namespace {
 
-constexpr std::size_t kStep = 64;  // frame sizes are rounded up to a multiple of this number of bytes
-constexpr std::size_t kClasses = 64;
+// Frame sizes are rounded up to the sizes of malloc's chunks: a multiple of 16 bytes less the 8 bytes of a
+// chunk's header. Waiting connections hold many small frames.
+constexpr std::size_t kStep = 16;
+constexpr std::size_t kHeader = 8;
+constexpr std::size_t kClasses = 256;
+
+constexpr std::size_t class_of(std::size_t size) noexcept {
+  return (size + kHeader - 1) / kStep;
+}
 
 // Lists of free frames, one list for each size. A free frame stores the address of the next one.
 class FreeFrames {
@@ -36,7 +43,7 @@ class FreeFrames {
 
   void* take(std::size_t index) {
     auto*& head = heads_[index];
-    if (head == nullptr) return ::operator new((index + 1) * kStep);
+    if (head == nullptr) return ::operator new((index + 1) * kStep - kHeader);
     return std::exchange(head, head->next);
   }
   void give_back(void* frame, std::size_t index) noexcept { heads_[index] = new (frame) Link{heads_[index]}; }
@@ -53,12 +60,12 @@ thread_local FreeFrames free_frames;
 }  // namespace
 
 void* take_frame(std::size_t size) {
-  const auto index = (size - 1) / kStep;
+  const auto index = class_of(size);
   return index < kClasses ? free_frames.take(index) : ::operator new(size);
 }
 
 void give_back_frame(void* frame, std::size_t size) noexcept {
-  const auto index = (size - 1) / kStep;
+  const auto index = class_of(size);
   if (index < kClasses)
     free_frames.give_back(frame, index);
   else
