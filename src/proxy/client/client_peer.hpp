@@ -8,6 +8,7 @@
 #include "weir/policy/naming.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,12 +22,19 @@ struct ClientPeer {
   base::IpAddress address;
   std::uint16_t port = 0;
   std::string text{};  // the address as text; empty for the client of a question
-  std::optional<http::ConnectionEnds>
-      told;  // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
-  std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate
-  // The verified certificate as a value of Client-Cert (RFC 9440); empty: no certificate; nullopt: no request
-  // has needed it yet.
-  std::optional<std::string> certificate{};
+
+  // Facts that most connections lack. They are allocated apart, to keep idle connections small.
+  struct Details {
+    // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
+    std::optional<http::ConnectionEnds> told;
+    std::string certificate_subject;  // subject of the verified certificate; empty: no certificate
+    // The verified certificate as a value of Client-Cert (RFC 9440); empty: no certificate; nullopt: no
+    // request has needed it yet.
+    std::optional<std::string> certificate;
+  };
+  [[nodiscard]] const Details& details() const noexcept;
+  // Returns the details for a change. The first call allocates them.
+  [[nodiscard]] Details& edit_details();
 
   mutable policy::AddressDigest address_digest{};  // the naming of clients reads and writes it
 
@@ -34,6 +42,9 @@ struct ClientPeer {
   // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns
   // nothing if the connection does not use IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends(int fd) const;
+
+ private:
+  std::unique_ptr<Details> details_{};  // null: no fact is known
 };
 
 }  // namespace weir::proxy

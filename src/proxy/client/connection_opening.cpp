@@ -4,6 +4,7 @@
 #include "weir/policy/identity.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::proxy {
 
@@ -62,7 +63,9 @@ net::Task<bool> ConnectionOpening::handshake() {
   worker_.counters.handshakes(kind_of(ec)).add();
   if (ec) worker_.counters.client_errors(observe::ClientError::Handshake).add();
   if (ec) distrust_ = client_.distrust(ec);
-  if (!ec) peer_.certificate_subject = client_.peer_subject();
+  if (!ec)
+    if (auto subject = client_.peer_subject(); !subject.empty())
+      peer_.edit_details().certificate_subject = std::move(subject);
   co_return !ec;
 }
 

@@ -81,8 +81,9 @@ class Session final : public ClientWatch {
   // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: it has none. The
   // result is valid as long as the session.
   [[nodiscard]] std::string_view certificate() {
-    if (!peer.certificate) peer.certificate = client.peer_certificate();
-    return *peer.certificate;
+    auto& certificate = peer.edit_details().certificate;
+    if (!certificate) certificate = client.peer_certificate();
+    return *certificate;
   }
   // Returns the settings with which the listener answers questions now; null: the listener proxies.
   [[nodiscard]] const std::shared_ptr<const AskSettings>& ask_settings() const noexcept {
@@ -175,12 +176,12 @@ class Session final : public ClientWatch {
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay
-  State state_ = State::Busy;
   std::string_view distrust_;      // why weir rejected the client's certificate; static text
   std::string_view abuse_;         // the kind of HTTP/2 frames of which the client sent too many; static text
   std::uint32_t idle_ticks_ = 0;   // ticks since the session became idle
   std::uint32_t begun_ticks_ = 0;  // ticks in State::Begun
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
+  State state_ = State::Busy;
   ConnectionsPerIp::Slot slot_;
   std::shared_ptr<const Http2Settings> http2_settings_;
   std::size_t uncounted_ = 0;  // octets received while may_be_http2_ is true; not in bytes_in yet

@@ -38,7 +38,7 @@ void ExchangeContext::identify() {
   buffers.credentials.now = report.started;
   buffers.credentials.machine_now = report.machine_started;
   buffers.credentials.keys_current = false;
-  buffers.credentials.certificate_subject = peer.certificate_subject;
+  buffers.credentials.certificate_subject = peer.details().certificate_subject;
   if (config.certificates) buffers.credentials.certificate = client.certificate();
   buffers.request =
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);

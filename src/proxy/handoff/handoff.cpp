@@ -31,9 +31,10 @@ constexpr base::Duration kLinger{5'000'000};
 }  // namespace
 
 ConnectionInfo Session::connection_info() const {
-  return {.ends = peer.told,
-          .certificate_subject = peer.certificate_subject,
-          .certificate = peer.certificate.value_or(""),
+  const auto& details = peer.details();
+  return {.ends = details.told,
+          .certificate_subject = details.certificate_subject,
+          .certificate = details.certificate.value_or(""),
           .relayed = relayed_,
           .secure = secure_};
 }
@@ -44,8 +45,9 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   secure_ = connection_info.secure;
   last_ = connection_info.last;
   owed_ = relayed_ || !read.empty();
-  peer.certificate_subject = connection_info.certificate_subject;
-  if (relayed_) peer.certificate = connection_info.certificate;
+  if (!connection_info.certificate_subject.empty())
+    peer.edit_details().certificate_subject = connection_info.certificate_subject;
+  if (relayed_) peer.edit_details().certificate = connection_info.certificate;
   if (connection_info.ends) peer.believe(*connection_info.ends);
   if (read.empty()) return;
   std::copy(read.begin(), read.end(), inbox.space());
