@@ -150,7 +150,13 @@ void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
 
 // Owns the session until the connection ends.
 net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
-  co_await session->run();
+  bool open = co_await session->begin();
+  while (open) {
+    open = co_await session->run();
+    if (!open) break;
+    const auto ec = co_await session->client.wait_readable();
+    open = session->end_quiet(ec);
+  }
   if (!session->distrust().empty())
     complain_of_client("TLS: refused the client " + session->peer.text + ": " +
                        std::string(session->distrust()));

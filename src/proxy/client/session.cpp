@@ -141,16 +141,14 @@ void Session::begin_head() noexcept {
   arm(worker.config().server.head_timeout);
 }
 
-// Releases the buffer, and returns a wait for the next byte.
-net::Port::Wait Session::wait_in_quiet() {
+void Session::become_quiet() {
   state_ = State::Quiet;
   inbox.release();
   client.trim();
-  return client.wait_readable();
 }
 
 // Waits for the complete head of the next request. Returns the size of the head. Returns 0 if the connection
-// has ended, or if another process serves it from now on.
+// has ended, if another process serves it from now on, or if it has become quiet (State::Quiet).
 net::Task<std::size_t> Session::await_head() {
   HeadScanner head;
   bool begun = false;
@@ -168,10 +166,9 @@ net::Task<std::size_t> Session::await_head() {
       co_return 0;
     }
     if (inbox.empty() && ends_idle()) co_return 0;
-    if (inbox.empty())
-      begin_idling();
-    else if (!begun)
-      begin_head();
+    // Empty lines do not extend idle_timeout, and neither does the end of a quiet wait.
+    if (inbox.empty() && pieces == 1 && state_ != State::Idle) begin_idling();
+    if (!inbox.empty() && !begun) begin_head();
     begun = !inbox.empty();  // false if the octets were only empty lines
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
@@ -184,27 +181,21 @@ net::Task<std::size_t> Session::await_head() {
       co_await net::Pause(worker.executor);
       if (late_) ec = net::asio::error::operation_aborted;
     }
-    if (!ec) continue;
-    const bool goes_on = co_await outlast(ec);
-    if (!goes_on) co_return 0;
+    if (!ec || outlasts(ec)) continue;
+    if (late_ && !inbox.empty())
+      co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
+    else if (is_quiet() && !late_ && !ends_idle() && inbox.empty() && !client.has_pending())
+      become_quiet();
+    co_return 0;
   }
 }
 
-// Must be called when a wait for a head has ended without new octets. Returns true if the connection must
-// continue to wait.
-net::Task<bool> Session::outlast(net::ErrorCode ec) {
-  // While the worker retires, the session keeps waiting, because the new process may not be ready to adopt
-  // the connection.
-  const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
-  if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
-  const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
-  if (quiet && inbox.empty() && !client.has_pending()) {
-    ec = co_await wait_in_quiet();
-    if (!ec || (worker.retiring && !late_)) co_return true;
-  }
-  if (late_ && !inbox.empty())
-    co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
-  co_return false;
+// Returns true if the connection must continue to wait for a head after a wait that ended with `ec`. While
+// the worker retires, the session keeps waiting, because the new process may not be ready to adopt the
+// connection.
+bool Session::outlasts(const net::ErrorCode& ec) const noexcept {
+  return ec == net::asio::error::operation_aborted && worker.retiring && !late_ && !left_ &&
+         idle_ticks_ < kQuietAfterTicks;
 }
 
 // Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
@@ -369,18 +360,25 @@ net::Task<void> Session::serve_http2() {
     co_await linger();
 }
 
-net::Task<void> Session::run() {
+net::Task<bool> Session::begin() {
   note_begun();
-  if (proxy_header_expected_ || client.is_tls()) {
-    const bool opened = co_await open();
-    if (!opened) co_return;
-  }
-  if (client.protocol() == kHttp2 || http2_settings_->only) co_return co_await serve_http2();
   may_be_http2_ = http2_settings_->prior_knowledge && !client.is_tls();
+  return proxy_header_expected_ || client.is_tls() ? open() : net::Task<bool>::ended(true);
+}
+
+net::Task<bool> Session::run() {
+  if (client.protocol() == kHttp2 || http2_settings_->only) {
+    co_await serve_http2();
+    co_return false;
+  }
   for (;;) {
     const auto head_size = co_await await_head();
+    if (head_size == 0 && state_ == State::Quiet) co_return true;
     if (std::exchange(may_be_http2_, false)) {
-      if (inbox.unread().substr(0, head_size) == kPreface) co_return co_await serve_http2();
+      if (inbox.unread().substr(0, head_size) == kPreface) {
+        co_await serve_http2();
+        co_return false;
+      }
       worker.counters.bytes_in.add(std::exchange(uncounted_, 0));
     }
     if (head_size == 0) break;
@@ -391,6 +389,24 @@ net::Task<void> Session::run() {
     co_await net::Pause(worker.executor);
     if (worker.hard_stop) break;
   }
+  end();
+  co_return false;
+}
+
+// Receives octets before run() hands the connection over in an upgrade. Otherwise a request that arrives
+// during the pause of an upgrade would count as idle time.
+bool Session::end_quiet(net::ErrorCode ec) {
+  state_ = State::Idle;
+  idle_ticks_ = 0;
+  if (!ec) ec = receive();
+  if (!ec || ec == net::asio::error::would_block) return true;
+  if (ec == net::asio::error::operation_aborted && !late_) return true;  // run() finds out why
+  end();
+  return false;
+}
+
+// Must be called at the end of a connection of HTTP/1.1.
+void Session::end() noexcept {
   if (client.had_too_many_records()) worker.counters.client_errors(observe::ClientError::IdleRecords).add();
   if (client.is_open()) client.shutdown_send();
 }

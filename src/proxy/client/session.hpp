@@ -50,8 +50,16 @@ class Session final : public ClientWatch {
   // octets that the other process has already read. REQUIRES that `read` fits into one block.
   void begin_with(const ConnectionInfo& connection_info, std::string_view read);
 
-  // Serves requests until either side closes the connection.
-  [[nodiscard]] net::Task<void> run();
+  // Performs the steps before the first request. Returns false if the connection must close. Must be called
+  // once, before run().
+  [[nodiscard]] net::Task<bool> begin();
+  // Serves requests. Returns false once the connection has ended. Returns true if the connection has become
+  // quiet, which means that it was idle for a second. The caller must then wait until the client is readable,
+  // and call end_quiet(). Meanwhile no coroutine of the session takes memory.
+  [[nodiscard]] net::Task<bool> run();
+  // Must be called after the wait of a quiet connection. `ec`: the result of the wait. Returns true if the
+  // connection continues; the caller must then call run() again.
+  [[nodiscard]] bool end_quiet(net::ErrorCode ec);
 
   [[nodiscard]] bool has_gone() const noexcept override {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
@@ -109,8 +117,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
   // Returns true if the connection was idle for so long that it should release its buffers.
   [[nodiscard]] bool is_quiet() const noexcept;
-  // Releases the buffer, and returns a wait for the next octet.
-  [[nodiscard]] net::Port::Wait wait_in_quiet();
+  // Releases the buffer. Must be called before the wait of a quiet connection.
+  void become_quiet();
   // Returns true if an HTTP/2 connection must end after its open requests. One possible reason is that the
   // listener has other certificates or settings now.
   [[nodiscard]] bool must_leave() const noexcept {
@@ -130,6 +138,7 @@ class Session final : public ClientWatch {
   // octets fit into one message and into the smallest inbox.
   static constexpr std::size_t kMostToMove = 32 << 10;  // octets
 
+  // Quiet: the connection was idle for a second, and holds no buffer.
   enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
 
   void on_late() noexcept override;
@@ -150,7 +159,8 @@ class Session final : public ClientWatch {
   }
   [[nodiscard]] net::Task<bool> hand_over();
   [[nodiscard]] net::Task<std::size_t> await_head();
-  [[nodiscard]] net::Task<bool> outlast(net::ErrorCode ec);
+  [[nodiscard]] bool outlasts(const net::ErrorCode& ec) const noexcept;
+  void end() noexcept;
   [[nodiscard]] net::ErrorCode receive();
   void begin_head() noexcept;
   void wait_for_the_rest() noexcept;

@@ -118,10 +118,9 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
   while (ec == net::asio::error::would_block) {
     if (session_.is_quiet()) {
       if (out_.empty()) out_.shrink_to_fit();
-      ec = co_await session_.wait_in_quiet();
-    } else {
-      ec = co_await client.wait_readable();
+      session_.become_quiet();
     }
+    ec = co_await client.wait_readable();
     if (!ec) ec = receive();
   }
   co_return ec;

@@ -85,6 +85,24 @@ TEST_F(IdleTest, RequestOnALongIdleConnectionIsServedAtOnce) {
   EXPECT_EQ(fixture_.worker.sessions, 1U) << "the idle time began again";
 }
 
+TEST_F(IdleTest, EmptyLinesDoNotExtendTheIdleTimeout) {
+  net::asio::write(clients_.front(), net::asio::buffer(std::string("\r\n")));
+  pass(60 - kDozing + 3);
+  EXPECT_EQ(fixture_.worker.sessions, 0U);
+}
+
+TEST_F(IdleTest, RequestDuringAnUpgradePauseIsNotTimedOut) {
+  fixture_.worker.decision_pause.begin();
+  net::asio::write(clients_.front(), net::asio::buffer(std::string("GET / HTTP/1.1\r\nHost: a\r\n\r\n")));
+  pass(60 - kDozing + 3);
+  EXPECT_EQ(fixture_.worker.sessions, 1U) << "only the connection with a request remains";
+  fixture_.worker.decision_pause.end();
+  pass(2);
+  std::string said(4096, '\0');
+  said.resize(clients_.front().read_some(net::asio::buffer(said)));
+  EXPECT_TRUE(said.starts_with("HTTP/1.1 200")) << said;
+}
+
 TEST_F(IdleTest, HeadTimeoutAppliesToAnIncompleteHeadOnAnIdleConnection) {
   std::string half = "GET / HTTP/1.1\r\n";
   net::asio::write(clients_.front(), net::asio::buffer(half));

@@ -1,0 +1,90 @@
+// Measures the memory that weir allocates for an idle connection.
+#include "unit/net/ticks.hpp"
+#include "unit/proxy/serving_fixture.hpp"
+
+#include "weir/net/owned_descriptor.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace weir::proxy {
+namespace {
+
+class IdleMemoryTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kClients = 200;
+  static constexpr std::size_t kMostBytes = 1024;  // for each connection, with malloc's overhead
+  static constexpr int kQuietTicks = 25;           // a connection becomes quiet after 20 ticks
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr bool kOtherMalloc = true;
+#else
+  static constexpr bool kOtherMalloc = false;
+#endif
+
+  void SetUp() override {
+    if (kOtherMalloc) GTEST_SKIP() << "mallinfo2() does not count the allocations of a sanitizer";
+    fixture_.worker.watchdog.start();
+  }
+  void TearDown() override {
+    fixture_.worker.watchdog.stop();
+  }
+
+  // Connects clients that send a request, read the answer and stay. Waits until their connections are quiet.
+  // Returns the number of allocated bytes.
+  std::size_t connect_clients() {
+    for (std::size_t i = 0; i < kClients; ++i) clients_.push_back(connect_client());
+    fixture_.context.restart();
+    for (const int until = ticks_.seen + kQuietTicks; ticks_.seen < until;) fixture_.context.run_one();
+    return ::mallinfo2().uordblks;
+  }
+
+  ServingFixture fixture_;
+  net::Ticks ticks_{fixture_.worker.watchdog};
+  std::vector<net::OwnedDescriptor> clients_;
+
+ private:
+  // The client is no socket of Asio, which would allocate memory for it.
+  net::OwnedDescriptor connect_client() {
+    net::OwnedDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(fixture_.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::connect(client.get(), at, sizeof address), 0);
+    constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    EXPECT_EQ(::send(client.get(), kRequest.data(), kRequest.size(), 0), std::ssize(kRequest));
+    char answer[4096];
+    ssize_t size = -1;
+    while (size < 0) {
+      fixture_.turn();
+      size = ::recv(client.get(), answer, sizeof answer, MSG_DONTWAIT);
+    }
+    EXPECT_TRUE(std::string_view(answer, static_cast<std::size_t>(size)).starts_with("HTTP/1.1 200"));
+    return client;
+  }
+};
+
+// The second wave of clients uses the coroutine frames that the first wave has freed.
+TEST_F(IdleMemoryTest, QuietConnectionTakesLessThanOneKibibyte) {
+  clients_.reserve(2 * kClients);
+  const auto before = connect_clients();
+  const auto after = connect_clients();
+  ASSERT_EQ(fixture_.worker.sessions, 2 * kClients) << "the early client of the fixture has left";
+  const auto each = (after - before) / kClients;
+  RecordProperty("bytes", static_cast<int>(each));
+  EXPECT_GT(each, sizeof(void*)) << "malloc counts no bytes";
+  EXPECT_LT(each, kMostBytes);
+}
+
+}  // namespace
+}  // namespace weir::proxy
