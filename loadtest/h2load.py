@@ -74,4 +74,4 @@ def run_steadily(stage, server, mode, warm_seconds, seconds):
 
 def send(stage, server, mode, requests):
     """Sends so many requests, one after the other over one connection. Returns what h2load has counted. Modes of HTTP/1.1 use that."""
-    return end(start(stage, server, mode, 1, 1, ["-n", requests]), 120)
+    return end(start(stage, server, mode, 1, 1, ["-n", requests]), 300)

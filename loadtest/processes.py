@@ -18,7 +18,7 @@ LUA_MODULES = """
         load_module /usr/lib/nginx/modules/ndk_http_module.so;
         load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
 GRPC_PATH = "/bench.Echo/Say.grpc"  # nghttpd chooses the content type by the ending
-START_SECONDS = 30  # of a busy machine, or of a server under valgrind
+START_SECONDS = 120  # of a busy machine, or of a server under valgrind
 
 
 class BenchError(Exception):
@@ -101,6 +101,7 @@ class Server:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                self.opened = time.monotonic()
                 return
             time.sleep(0.02)
         raise BenchError(f"{self.name} did not open port {self.port}:\n{self.log.read_text(errors='replace')[-2000:]}")
