@@ -95,6 +95,8 @@ def measure(stage, server, mode, options):
     others = seen["requests"] - seen["refused"] if modes.expected_status(mode) == 429 else seen["refused"]
     if others > seen["requests"] // 1000 or seen["faults"]:
         raise processes.BenchError(f"{server.name}: {others} answers were not {modes.expected_status(mode)}, {seen['faults']} failed")
+    if not seen["counted"]:
+        raise processes.BenchError(f"{server.name} answered nothing in {options.seconds} s")
     return {"cpu_us": seen["spent"] * 1e6 / seen["counted"], "rate": seen["counted"] / seen["seconds"],
             **{name: seen[name] for name in tables.latencies(mode)}}
 

@@ -18,7 +18,8 @@ def median(rounds, figure):
 
 
 def ratio_to_nginx(costs, name):
-    return f"×{costs[name] / costs['nginx']:.2f}" if "nginx" in costs else ""
+    """Returns the ratio as text. Returns no text without nginx, or if nginx has used no tick of CPU in a short measurement."""
+    return f"×{costs[name] / costs['nginx']:.2f}" if costs.get("nginx") else ""
 
 
 def table(mode, results, instructions):
