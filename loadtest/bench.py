@@ -114,7 +114,7 @@ def start_servers(stage, options):
                 check_behaviour(stage, server, mode)
                 if mode in handshakes.MODES:
                     handshakes.run(stage, server, mode, 1)
-                if mode in modes.HTTP2:
+                if mode in modes.HTTP2 and mode not in modes.MANY_STREAMS:
                     h2load.run(stage, server, mode, 1)  # warms connections, tables and branch predictors
         if mode in modes.PACED:
             paced.choose_rate(stage, mode, [servers[each] for each in servers if each[0] == mode])

@@ -53,7 +53,7 @@ def end(h2load, seconds):
     refused = re.search(r"status codes: .* (\d+) 4xx", said)
     octets = re.search(r"traffic: .*?\((\d+)\) total", said)
     if not counts or not took or not waits or counts.group(1) == "0":
-        raise processes.BenchError(f"h2load failed: {said}")
+        raise processes.BenchError(f"h2load has no answers: {' '.join(map(str, h2load.args))}\n{said}")
     answered, _, failed, errored, late = map(int, counts.groups())
     refused = int(refused.group(1))
     return {"requests": answered, "seconds": microseconds(took.group(1)) / 1e6, "refused": refused, "octets": int(octets.group(1)),

@@ -52,8 +52,8 @@ def choose_rate(stage, mode, servers):
 
 
 def run_counted(stage, server, mode, seconds):
-    """Does the same as run() at the rate of the mode. "counted", "spent" and "seconds" are the requests, the CPU time of the server
-    and the time of all, with the warm seconds."""
+    """Does the same as run() at the rate of the mode. "counted" and "seconds" are the requests and the time, "spent" is the CPU time of
+    the server. All three contain the warm seconds."""
     before = server.cpu_seconds()
     seen = run(stage, server.port, modes.PACED[mode], stage.rates[mode], seconds)
     spent, in_all = server.cpu_seconds() - before, WARM_SECONDS + seconds
