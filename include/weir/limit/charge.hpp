@@ -31,6 +31,9 @@ inline constexpr std::size_t kMaxCharges = 32;
 struct Charge {
   Key key;
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
+  // The units to charge. 0: the charge is a check. Its outcome says whether a charge of one unit would be
+  // admitted, and how many units remain now. A check refuses its bill like any charge, but never changes a
+  // state, and its refusal is no violation (limit/penalty.hpp).
   Cost cost = 1;
   RuleIndex rule = 0;
   // False: the charge belongs to a shadow rule, which never rejects. It is made only if its own limiter
@@ -47,6 +50,11 @@ struct Charge {
   // Functions that change an earlier charge do not, because the rule may be gone by then.
   const Penalty* penalty = nullptr;
 };
+
+// Returns the number of units that must fit, so that the charge is admitted.
+[[nodiscard]] constexpr Cost units_to_fit(const Charge& charge) noexcept {
+  return charge.cost != 0 ? charge.cost : 1;
+}
 
 // Returns the name under which Redis keeps the penalty of `key`. In a cluster, this name selects the same
 // node as `key`.

@@ -82,8 +82,9 @@ class KeyTable {
   KeyTable& operator=(const KeyTable&) = delete;
 
   // Checks all charges of a bill, then charges either all enforced charges or none. Returns true if the bill
-  // was charged. Sets outcomes[i] to the outcome of charges[i]. Three kinds of charges have rules of their
+  // was charged. Sets outcomes[i] to the outcome of charges[i]. Four kinds of charges have rules of their
   // own:
+  // * A check (its cost is 0) is decided like the others, but never charged.
   // * A shadow charge (`enforced` is false) cannot prevent the bill's charge. It is made if the bill is
   //   charged and its own limiter admits it.
   // * A charge with `counted` set is made if the previous charge is made, even beyond its own limit. Its
@@ -136,7 +137,8 @@ class KeyTable {
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 
-  // Returns the outcome that `charge` would have now. Charges nothing, and notes no violation.
+  // Returns the outcome that `charge`, which may be a check, would have now. Charges nothing, and notes no
+  // violation.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
   // Resets a key to the state of a fresh key, and lifts its penalty. Afterwards, refund() and settle() ignore

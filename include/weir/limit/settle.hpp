@@ -38,12 +38,12 @@ inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 [[nodiscard]] Cell settle(const Limiter& limiter, const Cell& cell, base::TimePoint charged_at, Cost reserved,
                           Cost actual) noexcept;
 
-// Returns the present outcome of a key and charges nothing. `remaining`, `reset_after` and `more_after` are
-// set as after an admission. `allowed` is true if one more unit would fit. If no unit fits, `retry_after`
-// says when one will fit. REQUIRES: settles(limiter).
+// Returns the present outcome of a key and charges nothing: the outcome of a check (Charge::cost).
+// `remaining`, `reset_after` and `more_after` are set as after an admission. `allowed` is true if one more
+// unit would fit. If no unit fits, `retry_after` says when one will fit. `delay` is zero.
 [[nodiscard]] Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
 
-// Returns what current_outcome() returns for a fresh key.
+// Returns what current_outcome() returns for a fresh key. REQUIRES: settles(limiter).
 [[nodiscard]] Outcome full(const Limiter& limiter) noexcept;
 
 }  // namespace weir::limit

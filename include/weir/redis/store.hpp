@@ -166,6 +166,9 @@ class Store {
   // without waiting for a reply. Later commands see the reset key. REQUIRES: !limit::holds(*charge.limiter).
   void forget(const limit::Charge& charge);
 
+  // Returns the estimated present time of the Redis server that has the key, by that server's clock.
+  [[nodiscard]] base::TimePoint server_time(const limit::Key& key) const noexcept;
+
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;
   // Returns why the store is not up. If the store is up, returns the last error reply. Empty if no error has

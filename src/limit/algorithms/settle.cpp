@@ -121,9 +121,12 @@ Outcome full(const Limiter& limiter) noexcept {
 // fit even if none is left (unless the key is in debt). If one unit fits, returns the outcome of cost 0,
 // whose `remaining` is the present one. Else returns the refusal of cost 1.
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
-  if (drained_at(limiter, cell) <= now) return full(limiter);
-  const auto one = step(limiter, cell, now, 1).outcome;
-  return one.allowed ? step(limiter, cell, now, 0).outcome : one;
+  if (settles(limiter) && drained_at(limiter, cell) <= now) return full(limiter);
+  auto outcome = step(limiter, cell, now, 1).outcome;
+  if (!outcome.allowed) return outcome;
+  outcome = step(limiter, cell, now, 0).outcome;
+  outcome.delay = base::Duration{0};
+  return outcome;
 }
 
 }  // namespace weir::limit

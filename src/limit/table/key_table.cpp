@@ -1,3 +1,4 @@
+#include "limit/table/checked_step.hpp"
 #include "limit/table/key_table_locks.hpp"
 
 #include <cassert>
@@ -49,7 +50,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
     check_log(*log, charge, now, line);
   else
-    line.step = step(*line.limiter, line.slot->cell, now, charge.cost);
+    line.step = checked_step(*line.limiter, line.slot->cell, now, charge.cost);
   return line;
 }
 
@@ -59,7 +60,7 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   line.limiter = charge.limiter;
   line.rule = charge.rule;
   locks.lock_overflow();
-  line.step = step(*charge.limiter, locks.overflow_cell(charge), now, charge.cost);
+  line.step = checked_step(*charge.limiter, locks.overflow_cell(charge), now, charge.cost);
   line.step.outcome.overflow = true;
   return line;
 }
@@ -88,11 +89,11 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
                                LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   log.forget(std::max(limiter.mark_of(now), log.newest()), limiter.marks());
-  const auto answer = limiter.ask(log, now, charge.cost);
+  const auto answer = checked_ask(*line.limiter, log, now, charge.cost);
   line.step.outcome = answer.outcome;
   line.step.drained_at = answer.drained_at;
   line.mark = answer.mark;
-  if (!answer.outcome.allowed || !log.wants_chunk(answer.mark)) return;
+  if (!answer.outcome.allowed || charge.cost == 0 || !log.wants_chunk(answer.mark)) return;
   line.spare = logs.take(line.rule);
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
@@ -247,7 +248,8 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
       line.step.outcome.overflow = true;  // the slot began as a copy of the shared overflow cell
     if (charges[i].penalty != nullptr) [[unlikely]]
-      impl_->apply_penalty(charges[i], now, violations, line.step.outcome);
+      impl_->apply_penalty(charges[i], now, charges[i].cost != 0 ? violations : Violations::None,
+                           line.step.outcome);
     outcomes[i] = line.step.outcome;
     if (line.slot == nullptr && line.step.outcome.allowed) [[unlikely]]
       locks.note_overflow(charges[i], line.step.next);
@@ -257,7 +259,7 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
       impl_->overflow.note_refusal();  // this thread holds the lock of the overflow cells
   }
   for (std::size_t i = 0; i < charges.size(); ++i)
-    impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed);
+    impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed && charges[i].cost != 0);
   return admitted;
 }
 

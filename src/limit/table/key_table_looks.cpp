@@ -1,5 +1,6 @@
 // The functions that read the state of keys. They charge nothing, but may convert a state after a reload
 // (limit/table/limiter_versions.hpp).
+#include "limit/table/checked_step.hpp"
 #include "limit/table/key_table_impl.hpp"
 
 namespace weir::limit {
@@ -21,9 +22,7 @@ Outcome KeyTable::current_outcome(const Charge& asked, base::TimePoint now, bool
   if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
   if (sliding == nullptr) return limit::current_outcome(*charge.limiter, slot->cell, now);
   const LogReader log(slot->cell, impl_->logs, sliding->cost_bits());
-  if (log.total() == 0 || sliding->expiry_of(log.newest()) <= now) return full(*charge.limiter);
-  const auto one = sliding->ask(log, now, 1).outcome;
-  return one.allowed ? sliding->ask(log, now, 0).outcome : one;
+  return checked_ask(*charge.limiter, log, now, 0).outcome;
 }
 
 Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
@@ -41,13 +40,14 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base:
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
-      return sliding->ask(LogReader(slot->cell, logs, sliding->cost_bits()), now, charge.cost).outcome;
-    return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
+      return checked_ask(*charge.limiter, LogReader(slot->cell, logs, sliding->cost_bits()), now, charge.cost)
+          .outcome;
+    return checked_step(*charge.limiter, slot->cell, now, charge.cost).outcome;
   }
-  if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
+  if (slot != nullptr) return checked_step(*charge.limiter, Cell{}, now, charge.cost).outcome;
   if (shard.has_room(charge.key, charge.rule, now)) {
     const Cell cell = fresh(charge, now);
-    auto outcome = step(*charge.limiter, cell, now, charge.cost).outcome;
+    auto outcome = checked_step(*charge.limiter, cell, now, charge.cost).outcome;
     // The state is a copy of the overflow cell, which has charges of other keys. So a refusal is no violation
     // of this key.
     outcome.overflow = charge.penalty != nullptr && !outcome.allowed && cell != Cell{};
@@ -55,7 +55,7 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base:
   }
   const std::lock_guard last(overflow.mutex);
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
-  auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
+  auto outcome = checked_step(*charge.limiter, shared, now, charge.cost).outcome;
   outcome.overflow = true;
   return outcome;
 }

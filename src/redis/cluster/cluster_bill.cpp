@@ -109,7 +109,7 @@ class Store::Cluster::Parts {
       told_[line] = call.outcomes[i];
       clocks_[line] = call.server_now;
       refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
-      if (call.charged() && call.outcomes[i].allowed) charged_ |= bit(line);
+      if (call.charged() && call.outcomes[i].allowed && call.charges[i].cost != 0) charged_ |= bit(line);
     }
   }
 

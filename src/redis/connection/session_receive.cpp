@@ -27,8 +27,9 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
 // Returns how many charges Redis may have made for a bill (the charges of one request) whose answer was
 // unreadable. weir cannot refund such charges.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
-  return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
-                                                [](const limit::Charge& charge) { return charge.enforced; }));
+  return static_cast<std::size_t>(
+      std::count_if(charges.begin(), charges.end(),
+                    [](const limit::Charge& charge) { return charge.enforced && charge.cost != 0; }));
 }
 
 // Returns true if the reply can be the answer to the command. Any command may get an error. So only a reply
@@ -192,7 +193,7 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& p
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
   std::vector<Refund> refunds;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!answers[i].allowed) continue;
+    if (!answers[i].allowed || lines[i].cost == 0) continue;
     refunds.push_back(refund_of(lines[i], charged_at, answers[i]));
     refunds.back().hold = permit_renewer_.of(bill.permit);
   }

@@ -36,7 +36,7 @@ std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
-      for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
+      for (const auto& line : bill.lines()) lines += line.enforced && line.cost != 0 ? 1U : 0U;
   return lines;
 }
 

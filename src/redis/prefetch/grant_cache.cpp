@@ -88,7 +88,7 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
 
 bool GrantCache::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
   Entry* entry = find(line);
-  const Grant* grant = entry != nullptr ? entry->grant_of(line.cost, now) : nullptr;
+  const Grant* grant = entry != nullptr ? entry->grant_of(limit::units_to_fit(line), now) : nullptr;
   if (grant == nullptr) return false;
   const auto whole = grant->whole_after(now);
   outcome = {.allowed = true, .remaining = entry->ready(now), .reset_after = whole, .more_after = whole};

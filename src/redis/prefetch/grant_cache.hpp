@@ -36,7 +36,8 @@ class GrantCache {
   // `outcome` with in_advance. Outcome::remaining is the number of units left in this cache, because other
   // weirs may spend the units left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Returns what spend() would return, and sets the outcome if that is true. Spends nothing.
+  // Returns what spend() would return, and sets the outcome if that is true. Spends nothing. For a check,
+  // returns true if a unit is left.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Puts back units that spend() spent with `outcome`. Appends a refund to `back` if the cache cannot take
   // the units.

@@ -65,13 +65,21 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
+// Decides a check by the prefetched units. Returns false if Redis must decide.
+bool check_here(SharedGrants& units, const limit::Charge& line, Clock::time_point now,
+                limit::Outcome& outcome) {
+  return line.lease != 0 && line.cost == 0 && units.peek(line, now, outcome);
+}
+
 // Pays lines (charges) of the bill with prefetched units, and adds all other lines to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (charges[i].lease != 0 && units.spend(charges[i], now, outcomes[i])) continue;
+    if (check_here(units, charges[i], now, outcomes[i])) continue;
+    const bool pays = charges[i].lease != 0 && charges[i].cost != 0;
+    if (pays && units.spend(charges[i], now, outcomes[i])) continue;
     outcomes[i] = {};
-    if (charges[i].lease != 0) units.note_trip(charges[i], now);
+    if (pays) units.note_trip(charges[i], now);
     rest.add(charges[i], i);
   }
 }
@@ -194,7 +202,7 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
-    const auto wanted = line.lease != 0 ? units_.wanted(line, now) : 0;
+    const auto wanted = line.lease != 0 && line.cost != 0 ? units_.wanted(line, now) : 0;
     if (wanted == 0) continue;
     auto lease = line;
     lease.cost = wanted;

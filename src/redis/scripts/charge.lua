@@ -9,6 +9,7 @@
 --          2: The line is only checked, and its bill is refused in any case.
 --          3: The line follows the line before it: it is charged if the line before is admitted, even beyond its own
 --             limit if the kind allows this.
+--          4 more than one of these: The line is a check. It is decided like the others, but never charged.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if two bills have lines with the same key.
 -- A line of Kind.Penalty has the penalty of the line before it. Only lines of this kind are written if their bill is
@@ -284,6 +285,10 @@ for bill = 1, bills do
     end
     local kind, enforced, a, b, c, d, e, f
     kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
+    local checks = enforced >= 4
+    if checks then
+      enforced = enforced - 4
+    end
     local fits
     local state = states[i]
     local gapped = kind == Kind.Gcra and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
@@ -338,11 +343,11 @@ for bill = 1, bills do
       kinds[kind] = check
       local given = enforced == 3 and decided
       if kind == Kind.Penalty then
-        given = enforced == 2 or decided -- a line that is only checked is no violation
+        given = enforced == 2 or checks or decided -- a line that is only checked is no violation
       end
       fits = check(i, given, a, b, c, d, e, f)
     end
-    if enforced == 3 and not decided then
+    if checks or enforced == 3 and not decided then
       aheads[i] = nil
     end
     decided = fits

@@ -20,6 +20,8 @@ using limit::Ticks;
 // The value of `enforced` for a line that does not decide: this line is charged if the line before it is
 // admitted.
 constexpr double kFollows = 3;
+// Added to the value of `enforced` of a check.
+constexpr double kChecks = 4;
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
@@ -252,6 +254,13 @@ struct ToOutcome {
   }
 };
 
+// Returns the outcome of a check that admits one more unit. `none`: the limiter's answer to a cost of 0.
+limit::Outcome outcome_of_check(const limit::Limiter& limiter, limit::Outcome none) noexcept {
+  if (limit::settles(limiter) && none.reset_after == base::Duration{0}) return limit::full(limiter);
+  none.delay = base::Duration{0};
+  return none;
+}
+
 }  // namespace
 
 bool is_known(const limit::Limiter& limiter) noexcept {
@@ -260,9 +269,13 @@ bool is_known(const limit::Limiter& limiter) noexcept {
 
 ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around, const PermitId& hold,
                          const limit::Limiter* decider) noexcept {
-  const double enforced = decider != nullptr ? kFollows : charge.enforced ? 1 : 0;
+  const double enforced = (decider != nullptr ? kFollows
+                           : charge.enforced  ? 1
+                                              : 0) +
+                          (charge.cost == 0 ? kChecks : 0);
   const auto most = decider != nullptr ? limit::most_counted(*charge.limiter, *decider) : 0;
-  return std::visit(ToCharge{charge.cost, enforced, around, hold, most, charge.lease != 0}, *charge.limiter);
+  return std::visit(ToCharge{limit::units_to_fit(charge), enforced, around, hold, most, charge.lease != 0},
+                    *charge.limiter);
 }
 
 RefundNumbers numbers_of(const Refund& refund) noexcept {
@@ -274,7 +287,7 @@ RefundNumbers numbers_of(const Refund& refund) noexcept {
 ChargeNumbers penalty_numbers_of(const limit::Charge& charge) noexcept {
   const auto& [after, first, grows, most, forget] = *charge.penalty;
   return {number(Kind::Penalty),
-          charge.enforced ? 1.0 : 0.0,
+          (charge.enforced ? 1.0 : 0.0) + (charge.cost == 0 ? kChecks : 0),
           number(std::uint64_t{after}),
           number(first),
           number(std::uint64_t{grows}),
@@ -293,7 +306,11 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
     if (value < 0 || value > kMostMicros) return std::nullopt;
   const auto first = static_cast<std::uint64_t>(answer[0]), second = static_cast<std::uint64_t>(answer[1]),
              third = static_cast<std::uint64_t>(answer[2]);
-  auto outcome = std::visit(ToOutcome{now, charge.cost, first, second, third}, *charge.limiter);
+  auto outcome =
+      std::visit(ToOutcome{now, limit::units_to_fit(charge), first, second, third}, *charge.limiter);
+  if (charge.cost == 0 && outcome && outcome->allowed)
+    outcome = outcome_of_check(*charge.limiter,
+                               *std::visit(ToOutcome{now, 0, first, second, third}, *charge.limiter));
   if (outcome && outcome->allowed && has_slots(charge))
     outcome->slots_begin =
         limit::gcra_core(*charge.limiter)->ticks(now + base::Duration(third > 0 ? third - 1 : first)) +
@@ -342,8 +359,9 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
 }
 
 bool tells(const limit::Charge& line, limit::Cost asked) noexcept {
-  if (std::holds_alternative<limit::SlidingLog>(*line.limiter)) return line.cost == asked;
-  return line.cost >= asked || !has_slots(line);
+  const auto units = limit::units_to_fit(line);
+  if (std::holds_alternative<limit::SlidingLog>(*line.limiter)) return units == asked;
+  return units >= asked || !has_slots(line);
 }
 
 }  // namespace weir::redis

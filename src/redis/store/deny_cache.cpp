@@ -53,7 +53,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     if (entry == set.end()) entry = std::min_element(set.begin(), set.end(), older);
     *entry = {.key = line.key,
               .limiter = line.limiter,
-              .cost = line.cost,
+              .cost = limit::units_to_fit(line),
               .answer = {},
               .penalty_end = base::TimePoint(base::Duration(penalty_end)),
               .trip = trip,

@@ -17,10 +17,11 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
-    if (!call.outcomes[i].allowed || !limit::holds(*call.charges[i].limiter)) continue;
+    const auto& charge = call.charges[i];
+    if (!call.outcomes[i].allowed || charge.cost == 0 || !limit::holds(*charge.limiter)) continue;
     try {
       renew_later();
-      permits_.hold(call.charges[i], call.permit);
+      permits_.hold(charge, call.permit);
     } catch (const std::bad_alloc&) {
       stats_.refunds_lost.fetch_add(1, std::memory_order_relaxed);
     }

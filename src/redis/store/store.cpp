@@ -81,6 +81,9 @@ void Store::hold(const limit::Charge& charge) {
   backend_->hold(charge);
 }
 
+base::TimePoint Store::server_time(const limit::Key& key) const noexcept {
+  return backend_->server_time(key, std::chrono::steady_clock::now());
+}
 StoreState Store::state() const noexcept {
   return backend_->state();
 }

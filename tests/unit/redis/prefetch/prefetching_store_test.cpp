@@ -57,6 +57,37 @@ TEST_F(PrefetchingStore, RedisIsRarelyCalledForABusyKeyAndUnusedUnitsAreReturned
   }
 }
 
+TEST_F(PrefetchingStore, CheckIsDecidedByPrefetchedUnitsAndSpendsNone) {
+  const limit::Limiter eleven = limit::FixedWindow::make({11, std::chrono::hours(24 * 365 * 30)}).value();
+  Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units_);
+  ASSERT_TRUE(worker.turn_until_up());
+  auto check = bill(eleven, 8);
+  check[0].cost = 0;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(worker.charge(check).outcomes[0].remaining, 11U);
+  EXPECT_EQ(units_.stats().held(), 0U) << "checks do not make a key busy";
+  ASSERT_TRUE(worker.charge(bill(eleven, 0)).outcomes[0].allowed);
+  EXPECT_EQ(worker.charge(check).outcomes[0].remaining, 10U);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker.charge(bill(eleven, 8)).outcomes[0].allowed) << i;
+  EXPECT_FALSE(worker.charge(check).outcomes[0].allowed);
+}
+
+// Redis has debited all units of the key. This process still has some of them.
+TEST_F(PrefetchingStore, CheckIsAdmittedWhileAPrefetchedUnitIsLeft) {
+  Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units_);
+  ASSERT_TRUE(worker.turn_until_up());
+  while (units_.stats().held() == 0) {
+    ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);
+    await_answers(worker);
+  }
+  auto rest = bill(window_, 0), check = bill(window_);
+  check[0].cost = 0;
+  rest[0].cost = left(window_) - 1;
+  ASSERT_TRUE(worker.charge(rest).outcomes[0].allowed);
+  const auto held = units_.stats().held();
+  EXPECT_TRUE(worker.charge(check).outcomes[0].allowed);
+  EXPECT_EQ(units_.stats().held(), held);
+}
+
 TEST_F(PrefetchingStore, UnitsArePrefetchedInTheSameCallAsTheRequestsOfTheLoopIteration) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {

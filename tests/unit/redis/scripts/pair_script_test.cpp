@@ -44,7 +44,9 @@ class PairScript : public ::testing::Test {
   // Returns the two charges of the pair and a charge of another rule, which may refuse.
   Bill any_bill() {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
-    const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
+    const auto cost = dice_.one_in(6)   ? 0
+                      : dice_.one_in(3) ? 1
+                                        : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
     const auto lines =
         pair_->bill(static_cast<limit::LimiterId>(dice_.between(0, 1)), cost, kRule, !dice_.one_in(6));
     const limit::Cost of_other = dice_.one_in(6) ? 2'000'000 : 1;
@@ -73,7 +75,7 @@ class PairScript : public ::testing::Test {
       const bool charged = table_->charge(lines, now_, expected);
       for (std::size_t j = 0; j < lines.size(); ++j) {
         ASSERT_EQ(outcomes[j], expected[j]) << "line " << j << " of bill " << i << ", cost " << lines[j].cost;
-        if (charged && outcomes[j].allowed && lines[j].rule == kRule)
+        if (charged && outcomes[j].allowed && lines[j].cost != 0 && lines[j].rule == kRule)
           paid_.push_back({lines[j], now_ + outcomes[j].delay});
       }
     }

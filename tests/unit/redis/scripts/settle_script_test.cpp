@@ -1,5 +1,6 @@
-// Settles and refunds charges. For the same sequence of times and costs, the key table and the scripts must
-// return the same outcomes.
+// Checks, charges, settles and refunds. For the same sequence of times and costs, the key table and the
+// scripts must return the same outcomes. A check that is settled is charged beyond the limit, as by a rule
+// with `overdraft`.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -31,7 +32,7 @@ class SettleScript : public ::testing::Test {
   std::vector<Refund> under_way_;
   base::TimePoint now_{};
   std::array<int, limit::kAlgorithms> debts_{}, surpluses_{}, paid_meanwhile_{};
-  int resets_ = 0;
+  int resets_ = 0, checks_ = 0, refused_checks_ = 0;
 
   static constexpr base::TimePoint kLast{
       // The time is before the year 2112, where the range of limit::timestamp_at() ends.
@@ -71,7 +72,7 @@ class SettleScript : public ::testing::Test {
   void ask_both() {
     std::vector<limit::Charge> bill;
     for (std::size_t i = 0; i < kKeys; ++i)
-      if (!dice_.one_in(4)) bill.push_back(line(i, dice_.cost(rules_[i])));
+      if (!dice_.one_in(4)) bill.push_back(line(i, dice_.one_in(5) ? 0 : dice_.cost(rules_[i])));
     if (bill.empty()) return;
     const auto reply = scripts_.charge(bill);
     std::vector<Outcome> outcomes(bill.size()), expected(bill.size());
@@ -80,7 +81,9 @@ class SettleScript : public ::testing::Test {
     const bool charged = table_->charge(bill, now_, expected);
     for (std::size_t i = 0; i < bill.size(); ++i) {
       EXPECT_EQ(outcomes[i], expected[i]) << rule_of(bill[i]) << ", cost " << bill[i].cost;
-      if (charged) under_way_.push_back({bill[i], now_});
+      if (charged || bill[i].cost == 0) under_way_.push_back({bill[i], now_});
+      checks_ += bill[i].cost == 0 ? 1 : 0;
+      refused_checks_ += bill[i].cost == 0 && !outcomes[i].allowed ? 1 : 0;
     }
   }
 
@@ -146,6 +149,8 @@ TEST_F(SettleScript, RandomSettlementsGiveTheSameOutcomesAsTheModel) {
     }
   }
   EXPECT_GT(resets_, 100);
+  EXPECT_GT(checks_, 1'000);
+  EXPECT_GT(refused_checks_, 100);
   for (std::size_t i = 0; i < limit::kAlgorithms; ++i) {
     if (static_cast<limit::Algorithm>(i) == limit::Algorithm::LeakyBucket) continue;
     EXPECT_GT(debts_[i], 50) << "algorithm " << i;
