@@ -70,7 +70,7 @@ MemberFault take_member(std::string_view name, const json::value& value, Questio
   if (name == "scheme") return take_scheme(value, question);
   if (name == "ip") return take_ip(value, question);
   if (name == "headers") return take_headers(value, question.headers);
-  if (name == "cost") return take_cost(value, 1, question.cost);
+  if (name == "cost") return take_cost(value, 0, question.cost);
   if (name == "domain") return take_text(value, name, question.domain);
   if (name == "attributes") return take_attributes(value, question);
   if (name == "permit") return take_truth(value, name, question.wants_permit);
@@ -83,6 +83,8 @@ MemberFault take_question(const json::value& value, Question& question) {
     return R"(the question is not an object such as {"path": "/", "ip": "203.0.113.7"})";
   for (const auto& [name, said] : value.get_object())
     if (auto fault = take_member({name.data(), name.size()}, said, question)) return fault;
+  if (question.wants_permit && question.cost == limit::Cost{0})
+    return R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
   return std::nullopt;
 }
 

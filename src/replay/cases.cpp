@@ -235,7 +235,7 @@ void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::B
   }
   ++told.told;
   const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
-  const auto cost = fixed ? rule.cost : said.cost;
+  const auto cost = fixed && said.cost != 0 ? rule.cost : said.cost;  // 0: the question was a check
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
     (void)bill.add({&rule, applied}, {.key = key,
                                       .limiter = applied.limiter,
@@ -254,7 +254,7 @@ void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::B
 
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied, descriptors] = bill.line(i);
+    const auto& [rule, applied, descriptors, overdraft] = bill.line(i);
     const auto* said = said_of(line, *rule);
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;

@@ -94,7 +94,7 @@ class Decide(AskTestCase):
         weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP))
         asker = self.asker(weir)
         cases = [({"ip": "nobody"}, '"ip" is not an IP address'), ({"pth": "/"}, 'there is no member "pth"; write "path"'),
-                 ([{"ip": ADA}, {"cost": 0}], 'question 2: "cost" is not a whole number'), (b"{", "not valid JSON"), (b"", "not valid JSON")]
+                 ([{"ip": ADA}, {"cost": -1}], 'question 2: "cost" is not a whole number'), (b"{", "not valid JSON"), (b"", "not valid JSON")]
         for body, message in cases:
             with self.subTest(body=body):
                 response = asker.post("/v1/decide", body)

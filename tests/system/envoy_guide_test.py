@@ -14,7 +14,8 @@ PAGE = TREE / "docs/guides/behind-envoy.md"
 
 
 def configurations():
-    """Returns the complete configurations of the guide: its own one, and the one that was envoyproxy/ratelimit's."""
+    """Returns the complete configurations of the guide: its own one, that of token budgets, and the one that was
+    envoyproxy/ratelimit's."""
     return [block.text for block in blocks(PAGE, "toml") if is_whole(block) and "[[rule]]" in block.text]
 
 
@@ -96,9 +97,21 @@ class Limits(Guide):
         self.assertLess(each.ask("edge", self.address).statuses[0].limit_remaining, 90)
 
 
+class TokenBudgets(Guide):
+    def test_request_that_passes_the_budget_completes_and_the_next_one_is_refused(self):
+        client = self.client(configurations()[1])
+        check = {"user": "ann", "hits": 0}
+        for tokens in (60_000, 70_000):
+            self.assertEqual(self.codes(client, 3, check), [OK] * 3)
+            self.assertEqual(client.code("edge", {"user": "ann", "hits": tokens}), OK)
+        refused = client.ask("edge", check)
+        self.assertEqual((refused.overall_code, self.names(refused)), (OVER_LIMIT, ["tokens"]))
+        self.assertTrue(1 <= int(fields_of(refused)["retry-after"]) <= 86400)
+
+
 class FromRatelimit(Guide):
     def setUp(self):
-        self.edge = self.client(configurations()[1])
+        self.edge = self.client(configurations()[2])
 
     def test_value_of_its_own_has_its_own_limit(self):
         for address, limit in (("198.51.100.1", 100), ("203.0.113.7", 1000)):
@@ -124,7 +137,7 @@ class FromRatelimit(Guide):
         for descriptor in old["descriptors"]:
             key = descriptor["key"]
             with self.subTest(key):
-                self.assertTrue(f"descriptor:{key}" in configurations()[1] or f"{key} = " in configurations()[1])
+                self.assertTrue(f"descriptor:{key}" in configurations()[2] or f"{key} = " in configurations()[2])
 
 
 class Token(Guide):

@@ -36,7 +36,7 @@ struct RuleText {
   std::string key;             // such as "api_key|ip"
   std::string store;           // "memory" or "redis"
   std::string mode;            // "enforce" or "shadow"
-  bool settles = false;        // true: responses correct the charges of this rule
+  bool settles = false;        // true: charges of this rule may be settled
   bool messages = false;       // true: the rule counts messages of WebSockets and gRPC calls
   bool penalty = false;        // true: the rule has a penalty
   bool adapts = false;         // true: the rule's limit adapts to an upstream

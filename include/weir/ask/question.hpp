@@ -33,7 +33,7 @@ struct Question {
   std::optional<base::IpAddress> ip{};  // the other end of the connection; nullopt: the address of the asker
   std::vector<std::pair<std::string, std::string>> headers{};
   bool secure = true;                 // true: the client uses https
-  std::optional<limit::Cost> cost{};  // nullopt: the cost that each rule has
+  std::optional<limit::Cost> cost{};  // nullopt: the cost that each rule has; 0: checks, charges nothing
   std::string domain{};
   std::vector<policy::Descriptor> descriptors{};
   bool wants_permit = false;  // true: the asker will settle or refund the charges later

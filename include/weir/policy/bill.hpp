@@ -22,6 +22,9 @@ struct RuleLine {
   // The descriptors of the question to which the rule applies: bit i stands for descriptor i. 0: the rule
   // applies to the whole request.
   std::uint32_t descriptors = 0;
+  // For a rule with `overdraft`: the units to charge once the request is decided, whatever the decision is.
+  // The charge of this line is then a check (limit::Charge::cost).
+  limit::Cost overdraft = 0;
 };
 
 // The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
@@ -38,9 +41,9 @@ class Bill {
     outcomes_.emplace_back();
     return true;
   }
-  // Adds the cost to the charge that the same rule already has for this key, and the line's descriptors to
-  // those of the charge. For an elastic rule, changes both charges. Returns the sum of the costs; nullopt if
-  // there is no such charge.
+  // Adds the cost to the charge that the same rule already has for this key, and the line's descriptors and
+  // overdraft to those of the charge. For an elastic rule, changes both charges. Returns the sum of the costs
+  // and overdrafts; nullopt if there is no such charge.
   std::optional<limit::Cost> merge(const RuleLine& line, const limit::Key& key, limit::Cost cost) noexcept;
   void clear() noexcept {
     charges_.clear();

@@ -24,7 +24,8 @@ struct DescriptorEntry {
 // Some named values of one question, which belong together. The views refer to texts that the question owns.
 struct Descriptor {
   std::vector<DescriptorEntry> entries;
-  std::optional<limit::Cost> cost{};  // the cost under rules that name a value of this descriptor
+  // the cost under rules that name a value of this descriptor; 0: only checks them
+  std::optional<limit::Cost> cost{};
   // True: a rule applies only if the descriptor has exactly the keys that the rule names. False: the
   // descriptor may have more keys.
   bool exact = false;

@@ -56,7 +56,8 @@ struct Request {
   std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
   const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
   // The cost that the question states. It replaces Rule::cost of rules without `cost_from`, except
-  // concurrency limits. The cost of a descriptor goes before it.
+  // concurrency limits. The cost of a descriptor goes before it. 0: the question only checks all its limits,
+  // and nothing is charged.
   std::optional<limit::Cost> stated_cost{};
 };
 

@@ -67,9 +67,9 @@ Fault take_descriptor(const json::value& value, policy::ExplainQuestion& questio
 }
 
 Fault take_cost(const json::value& value, policy::ExplainQuestion& question) {
-  const auto cost = value.is_int64() ? value.as_int64() : 0;
-  if (cost < 1 || cost > static_cast<std::int64_t>(limit::kMaxCost))
-    return "\"cost\" is not a whole number from 1 to " + std::to_string(limit::kMaxCost);
+  const auto cost = value.is_int64() ? value.as_int64() : -1;
+  if (cost < 0 || cost > static_cast<std::int64_t>(limit::kMaxCost))
+    return "\"cost\" is not a whole number from 0 to " + std::to_string(limit::kMaxCost);
   question.cost = static_cast<limit::Cost>(cost);
   return std::nullopt;
 }

@@ -13,7 +13,7 @@ RuleText describe(const policy::Rule& rule) {
           .key = policy::describe(rule.key),
           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
-          .settles = rule.settlement.has_value(),
+          .settles = rule.settlement.has_value() || rule.overdraft,
           .messages = rule.messages.has_value(),
           .penalty = rule.penalty.has_value(),
           .adapts = rule.adapt.has_value(),

@@ -91,7 +91,6 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
     }
   }
   if (descriptor.entries.empty()) return "a descriptor has no entries";
-  if (descriptor.cost == 0U) descriptor.entries.clear();
   return {};
 }
 

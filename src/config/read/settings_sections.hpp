@@ -162,6 +162,9 @@ void read_named(const TableReader& table, std::string_view key, NameKind kind,
 void read_question_conditions(const TableReader& table, const ReadContext& context, policy::Match& match);
 // Reports a mistake if the rule needs a descriptor and has a setting that no question meets.
 void check_questions(const TableReader& table, const policy::Rule& rule);
+// Reads whether questions are charged beyond the rule's limit. Must be called after all other settings of the
+// rule were read.
+void read_overdraft(const TableReader& table, policy::Rule& rule);
 // Reads the settings `body_contains`, `json` and `max_body` of a match.
 void read_body_conditions(const TableReader& table, policy::Match& match);
 // Reads the setting `max_body` of a rule whose key reads the body. Must be called after the key and the cost

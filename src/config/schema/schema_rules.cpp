@@ -134,6 +134,10 @@ constexpr KeySpec kRuleKeys[] = {
     tables("overrides", schema::kOverride,
            "other limits for matching requests; the first that matches is used"),
     mixed("cost", kCostShapes, "1", "units that a request costs: a number, or where the number is found"),
+    key("overdraft", Kind::Bool, "false",
+        "charge questions their whole cost, even beyond the limit, because it is used already; only for "
+        "rules "
+        "by descriptors"),
     choice("store", kStores, "", "where the rule keeps its state; default as in [state]"),
     choice("on_store_failure", kOnStoreFailure, "local",
            "while Redis does not answer: enforce this weir's share of the limit, admit all, or answer 503"),

@@ -200,7 +200,8 @@ std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (const auto charge = rule.settlement ? policy::describe_charge(*rule.settlement) : ""; !charge.empty())
     text += ", " + charge;
-  text += cost_words(rule) + adapt_words(rule) + penalty_words(rule);
+  text += cost_words(rule) + (rule.overdraft ? ", charged beyond the limit" : "") + adapt_words(rule) +
+          penalty_words(rule);
   if (rule.messages) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
     text += ", messages " + limit::to_string(bucket.gcra_core().rate()) + ", burst " +

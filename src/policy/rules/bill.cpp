@@ -9,9 +9,10 @@ std::optional<limit::Cost> Bill::merge(const RuleLine& line, const limit::Key& k
     const std::size_t count = lines_[i].applied.paired ? 2 : 1;
     for (auto at = i; at < i + count; ++at) {
       charges_[at].cost += cost;
+      lines_[at].overdraft += line.overdraft;
       lines_[at].descriptors |= line.descriptors;
     }
-    return charges_[i].cost;
+    return charges_[i].cost + lines_[i].overdraft;
   }
   return std::nullopt;
 }

@@ -13,14 +13,16 @@ namespace weir::policy {
 
 namespace {
 
-// Returns the cost of the request under the rule; 0 if the request states an invalid cost. A question counts
-// as one request at a time, whatever cost it states.
-limit::Cost cost_of(const Rule& rule, const Request& request) {
+// Returns the cost of the request under the rule; 0: the question only checks the limits. Returns nullopt if
+// the request states an invalid cost. A question counts as one request at a time, whatever cost it states.
+std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
+  if (request.stated_cost == limit::Cost{0}) [[unlikely]]
+    return 0;
   if (from.kind == CostSource::Kind::None)
     return limit::holds(rule.limiter) ? rule.cost : request.stated_cost.value_or(rule.cost);
-  if (reads_body(from)) return cost_in_body(from, request.body.text, rule.cost).value_or(0);
-  return cost_in_head(from, *request.head, rule.cost).value_or(0);
+  if (reads_body(from)) return cost_in_body(from, request.body.text, rule.cost);
+  return cost_in_head(from, *request.head, rule.cost);
 }
 
 void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost cost) {
@@ -118,10 +120,11 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   const auto key = name(applied);
   if (!key && rule.on_missing != OnMissing::Reject) return {};
   if (!key) return object_to_key(rule, request);
-  const auto cost = cost_of(rule, request);
-  if (cost == 0) return object_to_cost(rule, request);
+  const auto stated = cost_of(rule, request);
+  if (!stated) return object_to_cost(rule, request);
   auto& bill = here ? local : remote;
-  const RuleLine line{&rule, applied, selected_in(request)};
+  const RuleLine line{&rule, applied, selected_in(request), rule.overdraft ? *stated : 0};
+  const auto cost = *stated - line.overdraft;
   if (line.descriptors != 0) [[unlikely]]
     if (const auto sum = bill.merge(line, *key, cost))
       return *sum <= limit::kMaxCost ? Objection{} : object_to_cost(rule, request);

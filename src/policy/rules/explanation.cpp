@@ -63,7 +63,7 @@ std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& req
       const auto selected = bill.empty() ? 0 : bill.line(0).descriptors;
       for (const auto& value : key_values(rule, *RequestOfLine(request, selected)))
         meeting.key.push_back(describe(value));
-      if (!bill.empty()) meeting.cost = bill.charges()[0].cost;
+      if (!bill.empty()) meeting.cost = bill.charges()[0].cost + bill.line(0).overdraft;
     }
     meetings.push_back(std::move(meeting));
   }

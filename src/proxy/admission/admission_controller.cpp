@@ -31,17 +31,22 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
-// Counts the request for its client, once for each rule that count() counts.
+// Counts the request for its client, once for each rule that count() counts. Omits admitted checks, which use
+// nothing. An overdraft is used in any case.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writing writing(top, charged_at_);
   for (const auto* bill : asked())
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      const bool allowed = bill->outcomes()[i].allowed;
-      if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
+      const auto& line = bill->line(i);
       auto charge = bill->charges()[i];
+      charge.cost += line.overdraft;
+      const bool allowed = bill->outcomes()[i].allowed || line.overdraft != 0;
+      const bool used = (admitted || line.overdraft != 0) && charge.cost != 0;
+      if (line.applied.counted || (allowed && !used)) continue;
+      charge.cost = limit::units_to_fit(charge);
       charge.key = key_told(*bill, i);
-      const policy::RequestOfLine seen(buffers_.request, bill->line(i).descriptors);
-      writing.add(*bill->line(i).rule, charge, allowed, *seen);
+      const policy::RequestOfLine seen(buffers_.request, line.descriptors);
+      writing.add(*line.rule, charge, allowed, *seen);
     }
 }
 
@@ -64,7 +69,7 @@ void AdmissionController::hold(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& charge = bill.charges()[i];
-    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+    if (outcomes[i].allowed && charge.cost != 0 && limit::holds(*charge.limiter))
       buffers_.permits.emplace_back(worker_.table, charge, since(&bill), outcomes[i].overflow);
   }
 }
@@ -82,7 +87,7 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& charge = bill.charges()[i];
-    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+    if (outcomes[i].allowed && charge.cost != 0 && limit::holds(*charge.limiter))
       buffers_.shared_permits.emplace_back(*worker_.redis, charge);
   }
 }
@@ -93,7 +98,7 @@ void AdmissionController::hold_unasked(limit::LineSet unasked) {
   const auto charges = buffers_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];
-    if ((unasked >> i & 1U) == 0 || !limit::holds(*charge.limiter)) continue;
+    if ((unasked >> i & 1U) == 0 || charge.cost == 0 || !limit::holds(*charge.limiter)) continue;
     worker_.redis->hold(charge);
     buffers_.shared_permits.emplace_back(*worker_.redis, charge);
   }
@@ -137,6 +142,7 @@ std::span<const policy::Bill* const> AdmissionController::asked() const {
 }
 
 AdmissionResult AdmissionController::rule() {
+  if (!buffers_.request.descriptors.empty()) overdraw();
   const auto decision = policy::decide(asked(), decided_at_);
   heard_ = asked().size();
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
@@ -179,7 +185,7 @@ AdmissionController::Delayed AdmissionController::delayed() const {
 limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
   const auto& key = bill.charges()[line].key;
   if (&bill != &buffers_.fallback) return key;
-  const auto& [rule, applied, descriptors] = bill.line(line);
+  const auto& [rule, applied, descriptors, overdraft] = bill.line(line);
   const policy::RequestOfLine seen(buffers_.request, descriptors);
   return policy::name_in_redis(*rule, applied, *seen, config_.names).value_or(key);
 }
@@ -195,7 +201,7 @@ AdmissionController::what_rules_said() const {
   boost::container::static_vector<observe::AppliedRule, kMostAsked> said;
   for (const auto* bill : std::span(bills_).first(heard_))
     for (std::size_t i = 0; i < bill->charges().size() && said.size() < said.capacity(); ++i) {
-      const auto& [rule, applied, descriptors] = bill->line(i);
+      const auto& [rule, applied, descriptors, overdraft] = bill->line(i);
       if (applied.counted) continue;
       const auto& charge = bill->charges()[i];
       const bool won = won_ && won_->departure.charge.key == charge.key;
@@ -329,6 +335,7 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
     for (std::size_t i = 0; i < remote.charges().size(); ++i)
       if ((unasked >> i & 1U) != 0)
         worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
+    if (ec == redis::StoreError::Timeout) overdraw_late(unasked);
     co_return fall_back(unasked);
   }
   keep_remote({});

@@ -136,6 +136,8 @@ class AdmissionController {
   [[nodiscard]] bool refused_here(base::TimePoint now);
   [[nodiscard]] bool refuses_so_far(base::TimePoint now, AdmissionResult& admission_result);
   [[nodiscard]] AdmissionResult rule();
+  void overdraw();
+  void overdraw_late(limit::LineSet unasked);
   [[nodiscard]] AdmissionResult fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);
   void count_clients(observe::TopClients& top, bool admitted);
@@ -185,6 +187,7 @@ class AdmissionController {
   bool fallback_charged_ = false;
   bool settles_any_ = false;      // true: any charge may be settled (expect_settlement)
   bool kept_ = false;             // true: abandon() must not refund the charges (keep)
+  bool overdrawn_late_ = false;   // true: overdraw_late() was called
   bool refused_unasked_ = false;  // true: the DenyCache knows that Redis would refuse; Redis was not asked
 };
 

@@ -26,7 +26,7 @@ void Settlements::for_each_charge(Visit visit) {
   for (const auto& bill_charge : charged_bills_) {
     const auto& bill = *bill_charge.bill;
     for (std::size_t i = 0; i < bill.charges().size(); ++i)
-      if (bill.outcomes()[i].allowed) visit(ChargedLine{bill_charge, i});
+      if (bill.outcomes()[i].allowed && bill.charges()[i].cost != 0) visit(ChargedLine{bill_charge, i});
   }
 }
 
@@ -47,6 +47,24 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
     bytes_open_ = bytes_open_ || by_bytes;
     needs_head_ = needs_head_ || !by_bytes || !settlement.charged.empty();
   });
+}
+
+void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
+                           limit::LineSet lines) {
+  now_ = now;
+  const ChargedBill checked{&bill, store, checked_at};
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto units = bill.line(i).overdraft;
+    if (units == 0 || (lines >> i & 1U) == 0) continue;
+    const ChargedLine line{checked, i};
+    const bool allowed = line.outcome().allowed;
+    if (store == Store::Table)
+      settle_here(line, units, units);
+    else
+      settle_in_redis(line, units, units);
+    line.outcome().allowed = allowed;
+    count(line, Settled::Debt);
+  }
 }
 
 bool Settlements::want_body() {

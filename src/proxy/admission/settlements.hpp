@@ -70,6 +70,12 @@ class Settlements final : public BodyObserver {
   // rule does not read its cost in the request.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
+  // Charges the overdrafts (policy::Rule::overdraft) of the checks in `bill`, whatever their outcomes. Each
+  // outcome then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when
+  // `store` has checked the bill, by the store's clock. `lines`: the lines to charge.
+  void overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
+                limit::LineSet lines = ~limit::LineSet{0});
+
   // Sets the source of the request's body, for rules that charge for its octets. `body` must outlive the
   // exchange.
   void watch_request(const BodySource& body) noexcept { request_ = &body; }
@@ -108,7 +114,7 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine) for each charge (line of a bill) that was made.
+  // Calls visit(ChargedLine) for each charge (line of a bill) that was made. Checks are no charges.
   template <class Visit>
   void for_each_charge(Visit visit);
   // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.

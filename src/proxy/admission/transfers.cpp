@@ -1,4 +1,4 @@
-// The part of AdmissionController that refunds charges, and that displaces a waiting request.
+// The part of AdmissionController that refunds charges, charges overdrafts, and displaces a waiting request.
 //
 // Refunds are for requests that weir refuses after all, that reached no server, or whose departure went to
 // another request. Displacement is for a full queue. A new request takes the place of the last waiting
@@ -18,14 +18,14 @@ namespace {
 
 // Returns the position in `bill` of the charge that has a queue, if only the full queue refused the request.
 // Returns nullopt if another limit also refused the request, if the request can never fit into the queue, or
-// if its client has a penalty.
+// if its client has a penalty. Also returns nullopt for a check, which takes no place in the queue.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& charge = bill.charges()[i];
     const auto& outcome = bill.outcomes()[i];
     if (outcome.allowed || !charge.enforced) continue;
-    const bool queue = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
+    const bool queue = std::holds_alternative<limit::LeakyBucket>(*charge.limiter) && charge.cost != 0;
     const bool may_fit = outcome.retry_after != base::kForever && outcome.penalty_left.count() == 0;
     if (found || !queue || !may_fit) return std::nullopt;
     found = i;
@@ -106,7 +106,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const auto& charge = bill.charges()[i];
       const bool elsewhere = lane == nullptr || charge.key != *lane;
-      if (outcomes[i].allowed && elsewhere && !limit::holds(*charge.limiter))
+      if (outcomes[i].allowed && charge.cost != 0 && elsewhere && !limit::holds(*charge.limiter))
         refund(charge, since + base::Duration(outcomes[i].ahead) + outcomes[i].delay, outcomes[i]);
     }
   };
@@ -130,6 +130,28 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   settlements_.cancel();
 }
 
+// Charges the overdrafts of a question that is decided, whatever the decision is. If a local limit has
+// refused the question, Redis was not asked, and weir estimates Redis's time.
+void AdmissionController::overdraw() {
+  using Store = Settlements::Store;
+  auto& remote = buffers_.evaluation.remote;
+  settlements_.overdraw(buffers_.evaluation.local, Store::Table, charged_at_, decided_at_);
+  if (!overdrawn_late_) settlements_.overdraw(buffers_.fallback, Store::Table, decided_at_, decided_at_);
+  if (remote.empty() || !config_.names_agreed) return;
+  const bool was_asked = local_charged_ || refused_unasked_;
+  const auto there = was_asked ? redis_now_ : worker_.redis->server_time(remote.charges().front().key);
+  settlements_.overdraw(remote, Store::Redis, there, decided_at_);
+}
+
+// Charges the overdrafts of lines that Redis has not answered in time. The charges follow the late checks on
+// the same connection, so they are not lost, and the fallback must not be charged for them.
+void AdmissionController::overdraw_late(limit::LineSet unasked) {
+  overdrawn_late_ = true;
+  auto& remote = buffers_.evaluation.remote;
+  const auto there = worker_.redis->server_time(remote.charges().front().key);
+  settlements_.overdraw(remote, Settlements::Store::Redis, there, decided_at_, unasked);
+}
+
 // Charges the local limits. If a queue is full, may displace a waiting request. Returns false if the request
 // is refused.
 bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priority priority) {
@@ -148,10 +170,11 @@ bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priori
   return false;
 }
 
-// Records the refusal of the charge as a violation if its rule has a penalty.
+// Records the refusal of the charge as a violation if its rule has a penalty. A refused check is none.
 void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePoint now,
                                        limit::Outcome& outcome) {
-  if (charge.penalty != nullptr && !outcome.allowed) worker_.table.violate(charge, now, outcome);
+  if (charge.penalty != nullptr && !outcome.allowed && charge.cost != 0)
+    worker_.table.violate(charge, now, outcome);
 }
 
 // Takes a departure of the full queue for this request, and charges the other limits. If the queue has no

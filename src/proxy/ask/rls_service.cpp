@@ -35,6 +35,12 @@ ask::RlsStatus status_of(const ask::DescriptorStatus& descriptor) noexcept {
   return status;
 }
 
+// Returns true if the asker wants to know whether each descriptor is within its limits, and charges none.
+bool only_checks(const ask::Question& question) noexcept {
+  return std::all_of(question.descriptors.begin(), question.descriptors.end(),
+                     [](const policy::Descriptor& descriptor) { return descriptor.cost == limit::Cost{0}; });
+}
+
 // Returns true if clients must see the fields of `a` rather than those of `b`: refusals go first, the one
 // with the longest wait before the others. Otherwise the answer with the smallest remaining share goes first.
 bool speaks_before(const ask::Answer& a, const ask::Answer& b) noexcept {
@@ -86,6 +92,7 @@ ask::Question RlsDecision::next_question() {
   else
     question.descriptors.push_back(std::move(rls_.descriptors[asked_]));
   asked_ += question.descriptors.size();
+  if (only_checks(question)) question.cost = 0;
   if (timeout_) {
     const auto left = *timeout_ - (call_.worker.clock.now() - began_);
     question.timeout = std::max(left, base::Duration{1});

@@ -200,7 +200,7 @@ void Explainer::tell_rules() {
 // Adds the state of each limit to the explanation of its rule.
 void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied, descriptors] = bill.line(i);
+    const auto& [rule, applied, descriptors, overdraft] = bill.line(i);
     const auto& charge = bill.charges()[i];
     const policy::RequestOfLine seen(described_.request(), descriptors);
     const auto key = &bill == &fallback_ ? policy::name_in_redis(*rule, applied, *seen, config_.names)

@@ -27,7 +27,7 @@ void for_each_limit(const ExchangeBuffers& buffers, MessageLimits::Sender sender
   };
   for (const auto* bill : {&buffers.evaluation.local, &buffers.evaluation.remote})
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      const auto& [rule, applied, descriptors] = bill->line(i);
+      const auto& [rule, applied, descriptors, overdraft] = bill->line(i);
       if (!applied.counted && counts(*rule)) visit(*rule, bill->charges()[i]);
     }
   for (const auto& line : buffers.unasked)

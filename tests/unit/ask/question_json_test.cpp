@@ -114,11 +114,19 @@ TEST(QuestionJson, NamesTheWrongMember) {
 }
 
 TEST(QuestionJson, AcceptsWholeCostsWithinTheBound) {
-  const std::string fault = "\"cost\" is not a whole number from 1 to 2147483648";
+  const std::string fault = "\"cost\" is not a whole number from 0 to 2147483648";
   EXPECT_EQ(read_one(R"({"cost": 2147483648})").cost, 2147483648U);
   EXPECT_EQ(read_one(R"({"cost": 5.0})").cost, 5U);
-  for (const auto* wrong : {"0", "-1", "2147483649", "1.5", "\"5\"", "null", "1e300", "-0.5"})
+  EXPECT_EQ(read_one(R"({"cost": 0})").cost, 0U);
+  for (const auto* wrong : {"-1", "2147483649", "1.5", "\"5\"", "null", "1e300", "-0.5"})
     EXPECT_EQ(fault_in(R"({"cost": )" + std::string(wrong) + "}"), fault) << wrong;
+}
+
+TEST(QuestionJson, RejectsAPermitOfACheck) {
+  const std::string fault = R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
+  EXPECT_EQ(fault_in(R"({"cost": 0, "permit": true})"), fault);
+  EXPECT_EQ(fault_in(R"({"permit": true, "cost": 0})"), fault);
+  EXPECT_EQ(read_one(R"({"cost": 0, "permit": false})").cost, 0U);
 }
 
 TEST(QuestionJson, SuggestsTheMemberThatTheNameMeans) {

@@ -241,6 +241,37 @@ TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
               ElementsAre(HasSubstr("descriptor.a: found a whole number; expected \"text\"")));
 }
 
+TEST(QuestionRules, OverdraftIsReadAndShown) {
+  const std::string tokens = "key = [\"descriptor:user\"]\noverdraft = true\n";
+  const auto settings = parse_settings(asked("serves = \"rls\"\n[[rule]]\nname = \"a\"\nlimit = \"9/h\"\n" + tokens), kFile);
+  EXPECT_TRUE(settings.rules[0].overdraft);
+  EXPECT_THAT(describe(settings), HasSubstr(", charged beyond the limit"));
+  EXPECT_FALSE(parse_settings(with_rule("key = [\"descriptor:user\"]\noverdraft = false\n"), kFile).rules[0].overdraft);
+}
+
+TEST(QuestionRules, RejectOverdraftsThatCannotBeCharged) {
+  const std::string by_user = "key = [\"descriptor:user\"]\noverdraft = true\n";
+  const auto mistake = [&](const std::string& limit, const std::string& more = "") {
+    return mistakes_in(with("[[rule]]\nname = \"x\"\n" + limit + by_user + more));
+  };
+  const std::string hourly = "limit = \"9/h\"\n";
+  EXPECT_THAT(mistakes_in(with_rule("key = [\"ip\"]\noverdraft = true\n")),
+              ElementsAre(AllOf(HasSubstr("overdraft: found in a rule that needs no descriptor"),
+                                HasSubstr("expected a descriptor of questions, such as key"))));
+  EXPECT_THAT(mistake("limit = 9\nalgorithm = \"concurrency\"\n"),
+              ElementsAre(HasSubstr("overdraft: found beside an algorithm that counts requests in flight")));
+  EXPECT_THAT(mistake(hourly + "algorithm = \"leaky_bucket\"\n"),
+              ElementsAre(HasSubstr("overdraft: found beside leaky_bucket")));
+  EXPECT_THAT(mistake(hourly, "charge = { status = \"401\" }\n"),
+              ElementsAre(HasSubstr("overdraft: found beside a cost or charge that depends on the response")));
+  EXPECT_THAT(mistake(hourly, "elastic = { limit = \"99/h\", while_load_below = 0.5 }\n"),
+              ElementsAre(HasSubstr("overdraft: found beside elastic")));
+  EXPECT_THAT(mistake(hourly, "penalty = { for = \"1h\" }\n"),
+              ElementsAre(HasSubstr("overdraft: found beside penalty")));
+  EXPECT_THAT(mistake("limit = \"900/h\"\n", "store = \"redis\"\nlease = \"10%\"\n[state]\nredis = { url = \"redis://a\" }\n"),
+              ElementsAre(HasSubstr("overdraft: found beside lease")));
+}
+
 TEST(QuestionRules, ConditionsCountWhereRulesAreCompared) {
   const auto rules = parse(asked("serves = \"decide\"\n[[rule]]\nname = \"a\"\nlimit = \"1/s\"\nmatch = { "
                                  "domains = [\"a\"] }\n[[rule]]\nname = \"b\"\nlimit = \"1/s\"\nmatch = { "

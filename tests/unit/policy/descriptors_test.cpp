@@ -186,8 +186,15 @@ TEST_F(Descriptors, StatedCostReplacesTheConfiguredCost) {
   EXPECT_EQ(costs(), (std::vector<limit::Cost>{10, 10, 7})) << "a rule with cost_from reads its own cost";
   asked_[0].cost = 30;
   EXPECT_EQ(costs(), (std::vector<limit::Cost>{10, 30, 7}));
+  asked_[0].cost = 0;
+  EXPECT_EQ(costs(), (std::vector<limit::Cost>{10, 0, 7})) << "the rules of the descriptor are only checked";
+  asked_[0].cost.reset();
   request_.stated_cost = 0;
-  EXPECT_TRUE(collect()) << "a cost of 0 is invalid";
+  EXPECT_EQ(costs(), (std::vector<limit::Cost>{0, 0, 0})) << "the whole question is a check";
+  head_.fields.push_back({"X-Cost", "0"});
+  EXPECT_EQ(costs(), (std::vector<limit::Cost>{0, 0, 0}));
+  request_.stated_cost.reset();
+  EXPECT_TRUE(collect()) << "a header cannot make a request a check";
 }
 
 TEST_F(Descriptors, StatedCostDoesNotCountUnderAConcurrencyLimit) {
@@ -195,6 +202,41 @@ TEST_F(Descriptors, StatedCostDoesNotCountUnderAConcurrencyLimit) {
   request_.stated_cost = 10;
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 1U);
+}
+
+TEST_F(Descriptors, CheckOfAConcurrencyLimitTakesNoPermit) {
+  add("at-once", {"ip"}).limiter = limit::Concurrency::make(3).value();
+  request_.stated_cost = 0;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
+}
+
+TEST_F(Descriptors, OverdraftIsCheckedAndChargedAfterTheDecision) {
+  add("tokens", {"descriptor:user"}).overdraft = true;
+  ask({{"user", "ada"}}).cost = 30;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
+  EXPECT_EQ(evaluation_.local.line(0).overdraft, 30U);
+  asked_[0].cost = 0;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.line(0).overdraft, 0U) << "a check";
+  asked_[0].cost.reset();
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.line(0).overdraft, 1U) << "the cost of the rule";
+}
+
+TEST_F(Descriptors, OverdraftsOfOneKeyAreAdded) {
+  auto& rule = add("tokens", {"descriptor:user"});
+  rule.overdraft = true;
+  ask({{"user", "ada"}}).cost = 30;
+  ask({{"user", "ada"}}).cost = 0;
+  ask({{"user", "ada"}}).cost = 12;
+  EXPECT_FALSE(collect());
+  ASSERT_EQ(evaluation_.local.charges().size(), 1U);
+  EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
+  EXPECT_EQ(evaluation_.local.line(0).overdraft, 42U);
+  asked_[0].cost = limit::kMaxCost;
+  EXPECT_EQ(collect().rule, &rule) << "the sum exceeds the largest cost";
 }
 
 TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {

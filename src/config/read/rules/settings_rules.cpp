@@ -366,6 +366,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
     rule.descriptor_keys = policy::descriptor_keys_of(rule);
     check_questions(table, rule);
+    read_overdraft(table, rule);
     rule.asks = policy::digest_of_asks(rule);
     rule.marks = policy::marks_of(rule);
     context.lines["rule " + in_quotes(rule.name)] = table.line();
