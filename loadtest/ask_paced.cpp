@@ -77,7 +77,7 @@ std::string call_fields(std::string_view path) {
          text("application/grpc") + std::string(1, '\0') + text("te") + text("trailers");
 }
 
-// What to send, and how to recognise the end of an answer.
+// Knows what to send, and where an answer ends.
 class Protocol {
  public:
   Protocol(std::string_view kind, std::string octets) : http2_(kind != "h1"), octets_(std::move(octets)) {
