@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include <boost/container/small_vector.hpp>
 
 namespace weir::ask {
 
@@ -34,8 +36,10 @@ struct Line {
   std::string_view value;
 };
 
-std::vector<Line> lines_of(std::string_view fields) {
-  std::vector<Line> lines;
+using Lines = boost::container::small_vector<Line, 16>;
+
+Lines lines_of(std::string_view fields) {
+  Lines lines;
   while (!fields.empty()) {
     const auto line = fields.substr(0, fields.find("\r\n"));
     const auto colon = line.find(": ");
@@ -47,14 +51,15 @@ std::vector<Line> lines_of(std::string_view fields) {
 
 // Appends the values of all lines with this name: a text, or an array if there are several.
 void append_values(std::string& out, std::span<const Line> lines, std::string_view name) {
-  std::size_t count = 0;
-  std::string values;
+  const auto has_name = [&](const Line& line) { return line.name == name; };
+  const bool several = std::count_if(lines.begin(), lines.end(), has_name) > 1;
+  char before = '[';
   for (const auto& line : lines) {
-    if (line.name != name) continue;
-    if (count++ != 0) values += ',';
-    observe::append_json_text(values, line.value);
+    if (!has_name(line)) continue;
+    if (several) out += std::exchange(before, ',');
+    observe::append_json_text(out, line.value);
   }
-  out += count == 1 ? values : "[" + values + "]";
+  if (several) out += ']';
 }
 
 void append_headers(std::string& out, std::string_view fields) {
@@ -68,7 +73,7 @@ void append_headers(std::string& out, std::string_view fields) {
     if (!std::exchange(first, false)) out += ',';
     observe::append_json_text(out, lines[i].name);
     out += ':';
-    append_values(out, lines, lines[i].name);
+    append_values(out, std::span(lines).subspan(i), lines[i].name);
   }
   out += '}';
 }

@@ -8,7 +8,7 @@
 #include "weir/policy/descriptor.hpp"
 
 #include <cstddef>
-#include <deque>
+#include <forward_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,10 +42,10 @@ struct Question {
   bool answer_waits = false;
 
   // Stores a text for `descriptors`. The result is valid as long as this object, even if it is moved.
-  [[nodiscard]] std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  [[nodiscard]] std::string_view keep(std::string text) { return texts_.emplace_front(std::move(text)); }
 
  private:
-  std::deque<std::string> texts_{};  // a deque does not move its elements when it grows or is moved
+  std::forward_list<std::string> texts_{};  // a list does not move its elements when it grows or is moved
 };
 
 // Returns the head of the request that the question describes, as a client would send it over HTTP/1. Returns
