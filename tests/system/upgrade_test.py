@@ -275,6 +275,25 @@ class Upgrade(Upgrade):
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
             weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
+    def test_connections_that_were_silent_for_more_than_a_second_are_not_closed_by_an_upgrade(self):
+        """Such connections hold neither a buffer nor coroutines that serve requests. The second upgrade passes them on while they
+        are silent again."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = make_certificate(folder)
+            tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
+            weir = self.weir(files, listener=tls, routes=self.FREE)
+            plain = self.weir(routes=self.FREE)
+            with Client(weir.port, tls=client_tls(files["edge.crt"])) as relayed, plain.connect() as passed, plain.connect() as unused:
+                self.assertEqual([relayed.get("/").status, passed.get("/").status], [200, 200])
+                for _ in range(2):
+                    time.sleep(1.5)  # the subject of this test is silence of more than a second
+                    plain.upgrade()
+                weir.upgrade()
+                said = [relayed.get("/"), passed.get("/"), unused.get("/")]
+                self.assertEqual([(one.status, one["connection"]) for one in said], [(200, "close"), (200, None), (200, None)])
+            for each in (weir, plain):
+                each.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
+
     def test_keys_that_the_new_process_did_not_restore_are_reported(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.assertEqual(weir.get("/").status, 200)

@@ -362,7 +362,7 @@ net::Task<void> Session::serve_http2() {
 
 net::Task<bool> Session::begin() {
   note_begun();
-  may_be_http2_ = http2_settings_->prior_knowledge && !client.is_tls();
+  may_be_http2_ = http2_settings_->prior_knowledge && !http2_settings_->only && !client.is_tls();
   return proxy_header_expected_ || client.is_tls() ? open() : net::Task<bool>::ended(true);
 }
 
