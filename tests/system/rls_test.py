@@ -182,6 +182,46 @@ class Descriptors(RlsTestCase):
         self.assertEqual(answer.statuses[0].limit_remaining, 300 - 137 - 1)
 
 
+class Objections(RlsTestCase):
+    """Envoy admits a request if the call fails. So weir answers OVER_LIMIT where it would refuse the request by itself."""
+
+    USERS = rule("users", "3/day", key='["descriptor:user|header:x-user"]', on_missing='"reject"', **WINDOW)
+
+    def objection(self, client, *descriptors):
+        """Asks. Returns the sentence of the refusal, and the fields for the client."""
+        answer = client.ask("edge", *descriptors)
+        self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]),
+                         (OVER_LIMIT, [OVER_LIMIT] * len(descriptors)))
+        self.assertFalse(any(status.HasField("current_limit") for status in answer.statuses))
+        fields = fields_of(answer)
+        self.assertEqual((fields["content-type"], "retry-after" in fields), ("application/json", False))
+        return json.loads(answer.raw_body)["message"], fields
+
+    def test_missing_value_is_over_limit(self):
+        weir = self.weir(self.USERS)
+        client = self.client(weir)
+        self.assertIn("nothing that identifies", self.objection(client, {"path": "/"}, {"path": "/x"})[0])
+        self.assertEqual(client.ask("edge", {"user": "ann"}).statuses[0].limit_remaining, 2)
+        self.assertEqual(weir.metric("weir_decide_questions_total", api="rls", result="refused"), 1)
+
+    def test_missing_credential_is_over_limit(self):
+        client = self.service(rule("keys", "3/day", key='["api_key"]', on_missing='"reject"'))
+        self.assertIn("www-authenticate", self.objection(client, {"path": "/"})[1])
+
+    def test_more_charges_than_weir_can_make_are_over_limit(self):
+        rules = [rule(name, "9/day", key=by("path"), **WINDOW) for name in ("one", "two")]
+        client = self.service(*rules)
+        many = [{"path": str(number)} for number in range(17)]
+        self.objection(client, *many)
+        self.assertEqual(client.ask("edge", *many[:16]).statuses[0].limit_remaining, 8)
+
+    def test_each_other_descriptor_is_charged_by_itself(self):
+        client = self.service(self.USERS, descriptors="each")
+        answer = client.ask("edge", {"user": "ann"}, {"path": "/"}, {"user": "ann"})
+        self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT, OK]))
+        self.assertEqual([status.limit_remaining for status in answer.statuses], [2, 0, 1])
+
+
 class Costs(RlsTestCase):
     def setUp(self):
         self.client_of = self.service(rule("units", "100/day", key=by("user"), cost=3, **WINDOW))

@@ -35,8 +35,11 @@ struct Answer {
   std::string body{};          // the body of the refusal; empty if allowed
   std::string permit{};        // the name of the permit; empty: there is nothing to settle
   std::string error{};         // why weir could not decide; empty: weir has decided. `status` is 503 or 504.
+  // True: weir itself failed, so the refusal says nothing about the request. False: the rules, or what the
+  // request lacks, are the reason for a refusal.
+  bool failed = false;
   // One for each descriptor of the question, in its order. Rules that concern the whole question count for
-  // each. Empty if there is no decision.
+  // each. If weir refuses without a decision of the rules, none is allowed.
   std::vector<DescriptorStatus> descriptors{};
 };
 

@@ -52,11 +52,17 @@ ask::DescriptorStatus status_of(const policy::Decision& decision) {
 }
 
 void add_descriptors(ask::Answer& answer, const ExchangeContext& context) {
-  if (!context.report.decided) return;
   const auto count = context.question->descriptors.size();
+  if (!context.report.decided) return answer.descriptors.resize(count, {.allowed = false});
   answer.descriptors.reserve(count);
   for (std::size_t i = 0; i < count; ++i)
     answer.descriptors.push_back(status_of(context.admission.decision_for_descriptor(i)));
+}
+
+// Returns true if weir itself failed. If more rules apply than weir can charge, the request is the reason for
+// the refusal: each repetition is refused, too.
+bool has_failed(const RequestReport& report) noexcept {
+  return !report.decided && report.status >= 500 && !report.too_many_rules;
 }
 
 }  // namespace
@@ -67,6 +73,7 @@ ask::Answer answer_of(ExchangeContext& context, QuestionStream::Refusal&& refusa
   answer.allowed = report.admitted;
   answer.status = report.status;
   answer.wait = report.wait;
+  answer.failed = has_failed(report);
   add_limit(answer, report);
   add_descriptors(answer, context);
   if (answer.allowed) {
@@ -92,6 +99,7 @@ ask::Answer error_answer(unsigned status, std::string_view what) {
   ask::Answer answer;
   answer.status = status;
   answer.error = what;
+  answer.failed = true;
   return answer;
 }
 

@@ -19,9 +19,9 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns true if weir's rules have decided, and no error kept them from it.
+// Returns true if weir can say whether the request may pass. If weir itself failed, the asker must decide.
 bool is_decided(const ask::Answer& answer) noexcept {
-  return answer.allowed || answer.limit.has_value();
+  return answer.status != 0 && !answer.failed;
 }
 
 ask::RlsStatus status_of(const ask::DescriptorStatus& descriptor) noexcept {

@@ -233,6 +233,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   report.decision = admission_result.decision;
   report.decided = !admission_result.objection && admission_result.closed == nullptr;
   report.unmet = admission_result.objection.rule;
+  report.too_many_rules = admission_result.objection.too_many_rules;
   report.closed = admission_result.closed;
   if (!report.decided) return reply_.refuse(admission_result);
   if (context_.worker.retiring) ++context_.worker.decided_apart;

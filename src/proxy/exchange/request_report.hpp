@@ -36,6 +36,7 @@ struct RequestReport {
   policy::Decision decision{};
   bool decided = false;  // true if `decision` is valid; otherwise `unmet` or `closed` may say why it is not
   const policy::Rule* unmet = nullptr;  // the rule that objected to the request
+  bool too_many_rules = false;          // true: it objected because more rules apply than weir can charge
   // The rule whose store was unreachable, if weir refused for that reason.
   const policy::Rule* closed = nullptr;
   std::string_view failure{};  // value of `failure` in the access log; static text
