@@ -111,6 +111,32 @@ class Permits(AskTestCase):
         weir.wait_for("reloaded")
         self.assertEqual(ask(weir.ports[2])[0], [200] + [503] * 7, "a reload keeps the count")
 
+    def test_a_permit_is_settled_by_askers_of_its_listener_or_of_its_token(self):
+        listeners = "".join(f'[[listener]]\naddress = "127.0.0.1:0"\nserves = "decide"\n{token}\n'
+                            for token in ('token = "one"', 'token = "one"', 'token = "two"', ""))
+        weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP), more=listeners)
+        own, same, other, open_one, default = weir.ports[1:]
+
+        def bearer(token):
+            return {"Authorization": f"Bearer {token}"} if token else {}
+
+        def settle(port, token, permit):
+            with Asker(port, bearer(token)) as asker:
+                return asker.settle(permit, refund=True).status
+        with Asker(own, bearer("one")) as asker:
+            for port, token in ((own, "one"), (same, "one")) * 4:  # over both workers
+                permit = asker.decide(ip=ADA, permit=True)["permit"]
+                self.assertEqual([settle(other, "two", permit), settle(open_one, None, permit)], [404, 404])
+                self.assertEqual(settle(port, token, permit), 200)
+        with Asker(open_one) as asker:
+            permit = asker.decide(ip=ADA, permit=True)["permit"]
+        self.assertEqual([settle(default, None, permit), settle(own, "one", permit)], [404, 404])
+        file = weir.folder / "weir.toml"
+        file.write_text(file.read_text().replace('serves = "decide"\n\n', 'serves = "decide"\ntoken = "new"\n'))
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("reloaded")
+        self.assertEqual(settle(open_one, "new", permit), 200, "the listener is the same after the reload")
+
     def test_rules_settle_by_the_answer_of_the_askers_server(self):
         login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')
         tokens = rule("tokens", "1000/1000day", cost='{ response_json = "/usage/total", reserve = 100 }', match='{ path = "/chat" }', **BY_IP)

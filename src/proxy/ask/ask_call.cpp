@@ -154,7 +154,7 @@ void AskCall::withdraw_parts(unsigned status) noexcept {
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
   if (auto place = PermitCount::take(settings.open_permits, settings.max_permits)) {
     auto& unsent = unsent_permits_.emplace_back();  // before the permit, which would be lost without memory
-    unsent = worker.permits().add(std::move(question), std::move(*place), settings.permit_ttl);
+    unsent = worker.permits().add(std::move(question), std::move(*place), settings_);
     answer.permit = unsent;
     return;
   }
@@ -169,13 +169,13 @@ net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   auto& permits = worker.permits();
   const auto owner = Permits::owner_of(request.permit);
   if (!owner) co_return Permits::Result::Unknown;
-  if (*owner == permits.number()) co_return permits.settle(request);
+  if (*owner == permits.number()) co_return permits.settle(request, settings);
   auto reply = std::make_shared<SettleReply>(worker.executor);
-  auto ask_owner = [reply, told = std::move(request), back = permits.number(),
+  auto ask_owner = [reply, told = std::move(request), listener = settings_, back = permits.number(),
                     owners = permits.owners()](Permits& theirs) {
     auto result = Permits::Result::Unreachable;
     try {
-      result = theirs.settle(told);
+      result = theirs.settle(told, *listener);
     } catch (const std::bad_alloc&) {  // the permit remains open
     }
     (void)owners->post(back, [reply, result](Permits&) { reply->give(result); });

@@ -21,6 +21,13 @@ std::string new_name(unsigned owner) {
   return std::to_string(owner) + "-" + base::in_hex(chance);
 }
 
+// Returns true if these are settings of one listener, before and after a reload, or of listeners whose askers
+// have the same token. Listeners without a token may have different askers, such as those of another machine
+// that show certificates.
+bool have_same_askers(const AskSettings& one, const AskSettings& other) noexcept {
+  return one.open_permits == other.open_permits || (!one.token.empty() && one.token == other.token);
+}
+
 }  // namespace
 
 Permits::Permits(Worker& worker, PermitOwners* owners)
@@ -35,11 +42,11 @@ Permits::~Permits() {
 }
 
 std::string Permits::add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
-                         base::Duration ttl) {
+                         std::shared_ptr<const AskSettings> listener) {
   auto name = new_name(number_);
-  const auto deadline = deadlines_.emplace(worker_.clock.now() + ttl, name);
+  const auto deadline = deadlines_.emplace(worker_.clock.now() + listener->permit_ttl, name);
   try {
-    open_.emplace(name, Permit{std::move(question), std::move(place), deadline});
+    open_.emplace(name, Permit{std::move(question), std::move(place), std::move(listener), deadline});
   } catch (...) {
     deadlines_.erase(deadline);
     throw;
@@ -49,9 +56,9 @@ std::string Permits::add(std::unique_ptr<QuestionExchange> question, PermitCount
   return name;
 }
 
-Permits::Result Permits::settle(const ask::SettleRequest& request) {
+Permits::Result Permits::settle(const ask::SettleRequest& request, const AskSettings& listener) {
   const auto found = open_.find(request.permit);
-  if (found == open_.end()) return Result::Unknown;
+  if (found == open_.end() || !have_same_askers(*found->second.listener, listener)) return Result::Unknown;
   if (!found->second.question->settle(request)) return Result::BadHeaders;
   end(found, request.refund ? observe::PermitEnd::Refunded : observe::PermitEnd::Settled);
   return Result::Settled;

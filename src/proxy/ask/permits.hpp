@@ -9,6 +9,7 @@
 #include "weir/base/time.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/ask_tallies.hpp"
+#include "weir/proxy/ask_settings.hpp"
 #include "weir/proxy/permit_count.hpp"
 #include "weir/proxy/permit_owners.hpp"
 #include "weir/proxy/worker.hpp"
@@ -31,19 +32,20 @@ class Permits final : private net::Watched {
   Permits(const Permits&) = delete;
   Permits& operator=(const Permits&) = delete;
 
-  // Keeps a question until it is settled, but at most for `ttl`. Returns the name of the permit, which nobody
-  // can guess. `place`: counts the permit.
+  // Keeps a question until it is settled, but at most for the listener's permit_ttl. Returns the name of the
+  // permit, which nobody can guess. `place`: counts the permit. `listener`: where the question came.
   [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
-                                base::Duration ttl);
+                                std::shared_ptr<const AskSettings> listener);
 
   enum class Result : std::uint8_t {
     Settled,
-    Unknown,      // there is no such permit, or it has ended
+    Unknown,      // there is no such permit, or it has ended, or its asker uses another listener
     BadHeaders,   // the headers of the server's answer are invalid; the permit remains open
     Unreachable,  // the worker of the permit has not answered
   };
-  // Settles a permit of this worker, and ends it.
-  [[nodiscard]] Result settle(const ask::SettleRequest& request);
+  // Settles a permit of this worker, and ends it. `listener`: where the settlement came. It must be the
+  // listener of the question, or one with the same token.
+  [[nodiscard]] Result settle(const ask::SettleRequest& request, const AskSettings& listener);
 
   // Refunds the charges of a permit of this worker, and ends it, because its asker has not got its name. Does
   // nothing if there is no such permit.
@@ -59,6 +61,7 @@ class Permits final : private net::Watched {
   struct Permit {
     std::unique_ptr<QuestionExchange> question;
     PermitCount::Place place;
+    std::shared_ptr<const AskSettings> listener;  // shared, because a reload may replace the settings
     Deadlines::iterator deadline;
   };
   using Open = std::unordered_map<std::string, Permit>;
