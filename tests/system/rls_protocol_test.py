@@ -125,6 +125,14 @@ class Faults(ProtocolTestCase):
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: self.asker.send(large))
         self.assertEqual(self.status(self.server, framed(b"")[:1] + b"\xff" * 4), "8")
 
+    def test_malformed_deadlines_are_internal_errors(self):
+        errors = self.server.metric("weir_decide_questions_total", api="rls", result="error")
+        for timeout in ("1", "1x", "-1S", "123456789S"):
+            self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", timeout)]), "13", timeout)
+        self.assertEqual(self.server.metric("weir_decide_questions_total", api="rls", result="error"), errors + 4)
+        self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", "20S")]), "0")
+        self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", "0S")]), "4")
+
     def test_unknown_methods_are_unimplemented(self):
         channel = self.start(insecure(f"127.0.0.1:{self.server.port}"))
         for path in ("/x.Y/Z", "/envoy.service.ratelimit.v3.RateLimitService/Other", "/grpc.health.v1.Health/Watch"):

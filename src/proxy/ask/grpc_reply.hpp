@@ -21,6 +21,7 @@ enum class GrpcStatus : unsigned {
   NotFound = 5,
   ResourceExhausted = 8,
   Unimplemented = 12,
+  Internal = 13,
 };
 
 // The error for compressed messages, and the line with the encodings that weir reads.

@@ -201,11 +201,22 @@ net::Task<Ending> serve_unary(AskCall& call, const UnaryMethod& method) {
   co_return co_await method.serve(call, reply, message.text);
 }
 
+// Fails a call whose deadline weir cannot read, as the libraries of gRPC do.
+net::Task<Ending> refuse_timeout(AskCall& call) {
+  GrpcReply reply(call);
+  co_return co_await reply.fail(GrpcStatus::Internal,
+                                "grpc-timeout is malformed; write 1 to 8 digits and a unit, such as 250m");
+}
+
 }  // namespace
 
 net::Task<Ending> serve_rls(AskCall& call) {
   const auto& head = call.buffers.head;
   if (!http::is_grpc(head.fields)) return call.error(415, "this listener serves only gRPC calls");
+  if (http::find_field(head.fields, "grpc-timeout") != nullptr && !http::grpc_timeout(head.fields)) {
+    if (head.path == kUnaryMethods[0].path) count_wrong_call(call);
+    return refuse_timeout(call);
+  }
   for (const auto& method : kUnaryMethods)
     if (method.path == head.path) return serve_unary(call, method);
   if (std::find(std::begin(kReflection), std::end(kReflection), head.path) != std::end(kReflection))
