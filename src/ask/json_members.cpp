@@ -62,13 +62,12 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   return edits_between(name, *best) <= kMostEdits ? *best : std::string_view{};
 }
 
-// Returns the beginning of a name in quotes. The caller chooses the name, which may be long.
+}  // namespace
+
 std::string quoted(std::string_view name) {
   std::string text(1, '"');
   return text.append(name.substr(0, kMostShown)).append(1, '"');
 }
-
-}  // namespace
 
 MemberFault take_text(const json::value& value, std::string_view name, std::string& text) {
   if (!value.is_string()) return quoted(name) + " is not a string";

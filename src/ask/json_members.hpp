@@ -29,6 +29,9 @@ using HeaderList = std::vector<std::pair<std::string, std::string>>;
 // one field.
 [[nodiscard]] MemberFault take_headers(const boost::json::value& value, HeaderList& headers);
 
+// Returns the beginning of a name in quotes. The caller chooses the name, which may be long.
+[[nodiscard]] std::string quoted(std::string_view name);
+
 // Returns the sentence about a member that does not exist. Suggests the member that the name probably means.
 [[nodiscard]] std::string unknown_member(std::string_view name, std::span<const std::string_view> members);
 

@@ -1,6 +1,7 @@
 #include "weir/ask/question_json.hpp"
 
 #include "ask/json_members.hpp"
+#include "ask/json_repetition.hpp"
 
 #include <array>
 #include <utility>
@@ -145,6 +146,8 @@ base::Result<Value> read(std::string_view text, Take take) {
   options.max_depth = kDeepest;
   const auto said = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
   if (ec) return base::Error{"the body is not valid JSON: " + ec.message()};
+  if (const auto name = repeated_member(text))
+    return base::Error{"an object has the member " + quoted(*name) + " more than once; write it once"};
   Value read;
   if (auto fault = take(said, read)) return base::Error{std::move(*fault)};
   return read;

@@ -55,6 +55,22 @@ TEST(QuestionJson, ReadsEveryMember) {
   EXPECT_LT(question.timeout, 251ms);
 }
 
+TEST(QuestionJson, RejectsRepeatedMembers) {
+  EXPECT_EQ(fault_in(R"({"cost": 1, "ip": "203.0.113.7", "cost": 1})"),
+            R"(an object has the member "cost" more than once; write it once)");
+  EXPECT_THAT(fault_in(R"({"attributes": {"plan": "a", "pl\u0061n": "b"}})"),
+              testing::HasSubstr(R"("plan")"));
+  EXPECT_THAT(fault_in(R"([{}, {"headers": {"A": "1", "A": "1"}}])"), testing::HasSubstr(R"("A")"));
+  EXPECT_THAT(settle_fault_in(R"({"permit": "1-a", "cost": 5, "cost": 0})"), testing::HasSubstr(R"("cost")"));
+}
+
+TEST(QuestionJson, AcceptsOneNameInSeveralObjects) {
+  const auto list = read_questions(R"([{"ip": "203.0.113.7", "attributes": {"ip": "a", "IP": "b"}},
+                                       {"ip": "203.0.113.8", "headers": {"ip": "c"}}])");
+  ASSERT_TRUE(list) << list.error().message;
+  EXPECT_EQ(list->questions.size(), 2U);
+}
+
 TEST(QuestionJson, AnEmptyObjectIsAGetOfTheRoot) {
   const auto question = read_one("{}");
   EXPECT_EQ(question.method, "GET");
