@@ -48,7 +48,7 @@ void read_permit_ttl(const TableReader& table, net::AskOptions& ask) {
 
 void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadContext& context) {
   using net::Serves;
-  const bool misspelt = table.mentions("serves") && !table.has("serves");
+  const bool misspelt = !table.has("serves") && (table.mentions("serves") || table.misspells("serves"));
   listener.serves = table.choice<Serves>("serves");
   (listener.serves == Serves::Proxy && !misspelt ? context.proxies : context.answers) = true;
   if (misspelt) return;
@@ -76,7 +76,12 @@ void read_question_conditions(const TableReader& table, const ReadContext& conte
     table.mistake("domains", "found none; expected domains of questions such as \"edge\"");
   read_named(table, "descriptor", NameKind::Parameter, match.descriptor);
   for (auto& [key, text] : match.descriptor)
-    if (text.describe() == "*") text = policy::TextMatch::present();
+    if (text.describe() == "*")
+      text = policy::TextMatch::present();
+    else if (text.describe().empty())
+      table.mistake("descriptor", "found no value for " + in_quotes(key) +
+                                      ", but an empty value counts as missing, so the condition never "
+                                      "holds; expected a value, or \"*\" for any");
   if (context.in_rules) return;
   for (const char* key : {"domains", "descriptor"})
     if (table.has(key))

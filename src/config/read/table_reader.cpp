@@ -57,6 +57,15 @@ bool TableReader::mentions(std::string_view key) const {
                                          [&](const Node& entry) { return entry.key == key; });
 }
 
+bool TableReader::misspells(std::string_view key) const {
+  const auto* table = node_ == nullptr ? nullptr : node_->table();
+  const auto names = names_of(*spec_);
+  return table != nullptr &&
+         std::any_of(table->entries.begin(), table->entries.end(), [&](const Node& entry) {
+           return spec_->find(entry.key) == nullptr && nearest(entry.key, names) == key;
+         });
+}
+
 void TableReader::check_entry(const Node& entry) {
   const auto* spec = spec_->find(entry.key);
   const auto path = joined(path_, entry.key);

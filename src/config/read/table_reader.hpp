@@ -39,6 +39,8 @@ class TableReader {
   [[nodiscard]] bool knows(std::string_view key) const noexcept { return spec_->find(key) != nullptr; }
   // Returns true if the file has the key, even with a mistake.
   [[nodiscard]] bool mentions(std::string_view key) const;
+  // Returns true if the table has an unknown key whose spelling is close to this key.
+  [[nodiscard]] bool misspells(std::string_view key) const;
   // Returns true if the constructor found a mistake. The file may then seem to lack a key that the user
   // misspelled.
   [[nodiscard]] bool flawed() const noexcept { return flawed_; }

@@ -86,6 +86,15 @@ void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
   }
 }
 
+// Warns of parts of a key that repeat another part, and therefore separate no clients.
+void warn_of_repeated_parts(const policy::Rule& rule, ConfigWarnings& warnings) {
+  for (auto part = rule.key.begin(); part != rule.key.end(); ++part)
+    if (std::find(rule.key.begin(), part, *part) != part)
+      warnings.add(rule, "has " + text_of(*part) +
+                             " more than once in its key: the repetition separates no clients; remove it, "
+                             "or write another attribute in its place");
+}
+
 // Returns true if a condition allows only one value for the header or parameter `name`.
 bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view name, bool with_case) {
   return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
@@ -336,6 +345,7 @@ void warn_of_keys(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules) {
     warn_of_key(rule, settings.client, warnings);
     warn_of_fallbacks(rule, warnings);
+    warn_of_repeated_parts(rule, warnings);
   }
 }
 

@@ -82,6 +82,8 @@ TEST(AskListener, ThatOthersCanReachNeedsATokenOrCertificates) {
   EXPECT_THAT(
       mistakes_in(reachable("serves = \"rls\"\ntoken = \"short\"\n")),
       ElementsAre(AllOf(HasSubstr("listener[#2].token: found 5 characters"), Not(HasSubstr("short")))));
+  EXPECT_THAT(mistakes_in(reachable("serves = \"rls\"\ntoken = \"${WEIR_NO_SUCH_TOKEN:-}\"\n")),
+              ElementsAre(HasSubstr("listener[#2].token: missing; expected a token")));
   EXPECT_THAT(mistakes_in(reachable("serves = \"rls\"\ntoken = \"0123456789abcdef\"\n")), IsEmpty());
   EXPECT_THAT(mistakes_in(reachable("serves = \"rls\"\ntoken = \"0123456789 abcdef\"\n")),
               ElementsAre(HasSubstr("found blanks")));
@@ -124,6 +126,8 @@ TEST(AskListener, RejectsKeysOfOtherListeners) {
   EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\npermit_ttl = \"1h\"\n")), IsEmpty());
   EXPECT_THAT(mistakes_in(asked("serves = \"dcide\"\n")),
               ElementsAre(HasSubstr("serves: found \"dcide\"; did you mean \"decide\"?")));
+  EXPECT_THAT(mistakes_in(asked("serve = \"decide\"\ntoken = \"t\"\n")),
+              ElementsAre(HasSubstr("serve: unknown key; did you mean \"serves\"?")));
 }
 
 TEST(AskListener, WarnsIfItsPermitsNeedMuchMemory) {
@@ -235,6 +239,11 @@ TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
   EXPECT_THAT(mistakes_in(with("[[rule]]\nname = \"x\"\nbandwidth = \"1MiB/s\"\nkey = [\"ip\"]\nmatch = { "
                                "descriptor = { a = \"b\" } }\n")),
               ElementsAre(HasSubstr("bandwidth: found in a rule that needs a descriptor")));
+  for (const char* match : {"{ descriptor = { a = \"\" } }", "{ not = { descriptor = { a = \"\" } } }"})
+    EXPECT_THAT(mistakes_in(with_rule("match = " + std::string(match) + "\n")),
+                ElementsAre(HasSubstr("descriptor: found no value for \"a\", but an empty value counts as "
+                                      "missing")))
+        << match;
   EXPECT_THAT(mistakes_in(with_rule("key = [\"descriptor\"]\n")),
               ElementsAre(HasSubstr("\"descriptor\" needs a name, as \"descriptor:NAME\"")));
   EXPECT_THAT(mistakes_in(with_rule("match = { descriptor = { a = 1 } }\n")),

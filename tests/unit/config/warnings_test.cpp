@@ -68,6 +68,15 @@ TEST(Warnings, WarnOfRulesKeyedByValuesThatClientsChooseFreely) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
+TEST(Warnings, WarnOfRepeatedPartsOfAKey) {
+  const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
+  for (const char* key : {R"(["ip", "ip"])", R"(["api_key|ip", "ip", "api_key|ip"])",
+                          R"(["descriptor:a", "descriptor:a"])", R"(["header:X-A", "header:x-a"])"})
+    EXPECT_THAT(of(key), Contains(HasSubstr("more than once in its key"))) << key;
+  for (const char* key : {R"(["api_key|ip", "ip"])", R"(["descriptor:a", "descriptor:A"])"})
+    EXPECT_THAT(of(key), Not(Contains(HasSubstr("more than once in its key")))) << key;
+}
+
 TEST(Warnings, WarnIfMoreThan32RulesApplyToNearlyEveryRequest) {
   const auto of = [](int rules, const std::string& key) {
     std::string text = kLeast;
