@@ -65,7 +65,8 @@ net::Task<Ending> serve_settlement(AskCall& call) {
       co_return co_await call.answer({.status = 200, .body = "{\"settled\":true}"});
     case Permits::Result::Unknown:
       co_return co_await call.error(404,
-                                    "there is no such permit; it was settled before, or its time has passed");
+                                    "there is no such permit here; it was settled before, its time has "
+                                    "passed, or another listener gave it");
     case Permits::Result::BadHeaders:
       co_return co_await call.error(400, "\"headers\" are not valid header fields of an answer");
     case Permits::Result::Unreachable:
