@@ -79,6 +79,9 @@ class Line {
   void count(LogField field, std::uint64_t value) {
     if (fields_.has(field)) write_count(out_, beginning_of(field), value);
   }
+  void json(LogField field, std::string_view value) {
+    if (fields_.has(field) && !value.empty()) out_ << beginning_of(field) << value;
+  }
   void duration(LogField field, base::Duration value) {
     if (fields_.has(field) && value.count() > 0)
       write_count(out_, beginning_of(field), static_cast<std::uint64_t>(value.count()));
@@ -127,6 +130,7 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Device, record.device);
   line.text(LogField::Tier, record.tier);
   line.text(LogField::Country, record.country);
+  line.json(LogField::Question, record.question);
 }
 
 // Returns an upper bound for the length of the record's line, as if each octet of the record's texts needed
@@ -139,7 +143,8 @@ std::size_t most(const AccessRecord& record) noexcept {
         record.route, record.verdict, record.rule, record.server, record.error, record.user, record.org,
         record.service, record.device, record.tier, record.country})
     texts += std::min(text.size(), kMaxJsonText + 1);
-  return kFixed + kMostOfAnOctet * texts + (record.replay != nullptr ? most_of(*record.replay) : 0);
+  return kFixed + kMostOfAnOctet * texts + record.question.size() +
+         (record.replay != nullptr ? most_of(*record.replay) : 0);
 }
 
 constexpr bool is_lower_hex(std::string_view text) noexcept {

@@ -26,10 +26,6 @@ std::string beyond_log(const policy::AttributeRef& attribute) {
       return "the region";
     case Attribute::Asn:
       return "the autonomous system";
-    case Attribute::Descriptor:
-      return "the descriptor";
-    case Attribute::Domain:
-      return "the domain";
     default:
       return "";
   }
@@ -40,6 +36,18 @@ void add_parameters(const policy::Match& match, ParameterNames& names) {
   if (match.negated) add_parameters(*match.negated, names);
 }
 
+std::string asked_of_questions(const policy::Match& match) {
+  if (!match.domains.empty()) return "the domain";
+  if (!match.descriptor.empty()) return "the descriptor";
+  return match.negated ? asked_of_questions(*match.negated) : "";
+}
+
+void add_descriptors(const policy::Match& match, std::vector<std::string>& names) {
+  for (const auto& condition : match.descriptor)
+    if (condition.text.describe() != "present") names.push_back(condition.name);
+  if (match.negated) add_descriptors(*match.negated, names);
+}
+
 }  // namespace
 
 std::string beyond_log(const policy::Match& match) {
@@ -48,8 +56,6 @@ std::string beyond_log(const policy::Match& match) {
   if (!match.body_words.empty() || !match.json.empty()) return "the body";
   if (match.https) return "the scheme";
   if (!match.listeners.empty()) return "the listener";
-  if (!match.domains.empty()) return "the domain";
-  if (!match.descriptor.empty()) return "the descriptor";
   if (!match.cities.empty()) return "the city";
   if (!match.regions.empty()) return "the region";
   if (!match.asns.empty()) return "the autonomous system";
@@ -68,6 +74,25 @@ std::string beyond_log(const policy::Rule& rule) {
   if (found.empty() && policy::reads_body(rule.cost_from)) return "the body";
   if (found.empty() && rule.cost_from.kind == Kind::Length) return "the Content-Length";
   return found;
+}
+
+std::string asked_of_questions(const policy::Rule& rule) {
+  auto found = asked_of_questions(rule.match);
+  for (const auto& variant : rule.overrides)
+    if (found.empty()) found = asked_of_questions(variant.match);
+  for (const auto& part : rule.key)
+    for (const auto& attribute : part) {
+      if (found.empty() && attribute.kind == Attribute::Domain) found = "the domain";
+      if (found.empty() && attribute.kind == Attribute::Descriptor) found = "the descriptor";
+    }
+  return found;
+}
+
+std::vector<std::string> compared_descriptors(const policy::Rule& rule) {
+  std::vector<std::string> names;
+  add_descriptors(rule.match, names);
+  for (const auto& variant : rule.overrides) add_descriptors(variant.match, names);
+  return names;
 }
 
 std::vector<std::string> asked_parameters(const policy::Match& match) {

@@ -14,6 +14,14 @@ namespace weir::replay {
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
+// Returns the fact about questions that the rule needs: "the domain" or "the descriptor". Returns an empty
+// text if it needs none. Only lines with the field "question" have these facts.
+[[nodiscard]] std::string asked_of_questions(const policy::Rule& rule);
+
+// Returns the names of the values of questions that the rule's conditions compare with texts. A line may hide
+// these values (LoggedQuestion::hidden).
+[[nodiscard]] std::vector<std::string> compared_descriptors(const policy::Rule& rule);
+
 // Returns the names of the query parameters that the rule needs. A log has the values of these parameters,
 // except those that weir hid as secrets when it wrote the log (policy::hides_value). Each log line says which
 // values are hidden.

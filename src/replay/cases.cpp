@@ -24,10 +24,12 @@ constexpr std::string_view kWon = "won";
 // replay leaves out rules that need claims of the token, as weir did.
 constexpr std::string_view kUnverified = "?";
 
-const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
-  const auto found = std::find_if(line.rules.begin(), line.rules.end(),
-                                  [&](const LoggedRule& said) { return said.rule == rule.name; });
-  return found == line.rules.end() ? nullptr : &*found;
+// Returns the decision of the rule in the line, or the decision number `nth` if the rule applied to several
+// descriptors of a question; null if there is none.
+const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule, std::size_t nth = 0) noexcept {
+  for (const auto& said : line.rules)
+    if (said.rule == rule.name && nth-- == 0) return &said;
+  return nullptr;
 }
 
 RuleOutcome outcome_of(std::string_view word) noexcept {
@@ -62,7 +64,11 @@ Cases::Cases(const Candidate& candidate)
     auto& told = facts[rule.index];
     told.beyond = beyond_log(rule);
     told.parameters = asked_parameters(rule);
-    if (!told.beyond.empty()) told_.push_back(&rule);
+    told.descriptors = compared_descriptors(rule);
+    if (!told.beyond.empty())
+      told_.push_back(&rule);
+    else if (told.beyond = asked_of_questions(rule); !told.beyond.empty())
+      of_questions_.push_back(&rule);
   }
   for (const auto& route : candidate.routes) {
     routes_beyond = routes_beyond || !beyond_log(route.match).empty();
@@ -70,28 +76,50 @@ Cases::Cases(const Candidate& candidate)
   }
 }
 
-// Finds the rules that need a query parameter whose value this line hides. From this line on, the replay uses
-// the logged decisions of these rules.
-void Cases::find_hidden() {
-  if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
-  const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
-  routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), hidden);
+// Takes the values of a question. From the first question on, the replay tests the rules that need them.
+void Cases::take_question(const LogLine& line) {
+  has_question_ = line.is_question;
+  if (!has_question_) return;
+  for (const auto* rule : of_questions_) facts[rule->index].beyond.clear();
+  request_.domain = line.question.domain;
+  request_.descriptors = line.question.descriptors;
+  request_.stated_cost = line.question.cost;
+}
+
+// Finds the rules that need a value that this line hides: a query parameter, or a value of a question that
+// the rule compares. From this line on, the replay uses the logged decisions of these rules.
+void Cases::find_hidden(const LogLine& line) {
+  const auto& hidden = line.question.hidden;
+  if (head_.query.find(policy::kHiddenValue) == std::string_view::npos && hidden.empty()) return;
+  const auto in_query = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
+  routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), in_query);
   for (const auto& rule : candidate_.rules) {
     auto& told = facts[rule.index];
-    const auto found = std::find_if(told.parameters.begin(), told.parameters.end(), hidden);
-    if (!told.beyond.empty() || found == told.parameters.end()) continue;
-    told.beyond = "the parameter " + *found;
+    if (!told.beyond.empty()) continue;
+    const auto parameter = std::find_if(told.parameters.begin(), told.parameters.end(), in_query);
+    const auto value =
+        std::find_first_of(told.descriptors.begin(), told.descriptors.end(), hidden.begin(), hidden.end());
+    if (parameter != told.parameters.end())
+      told.beyond = "the parameter " + *parameter;
+    else if (value != told.descriptors.end())
+      told.beyond = "the value of the descriptor " + *value;
+    else
+      continue;
     told_.push_back(&rule);
+    std::erase(of_questions_, &rule);
   }
 }
 
 // Returns the rules that may match the line. Leaves out the rules whose logged decisions are used.
 policy::RuleList Cases::find_rules() {
   const auto rules = finder_.find(candidate_.rules, request_, found_);
-  if (told_.empty()) return rules;
+  if (told_.empty() && (has_question_ || of_questions_.empty())) return rules;
+  const auto& waiting = of_questions_;
   std::vector<const policy::Rule*> plain;
-  for (const auto& rule : rules)
-    if (facts[rule.index].beyond.empty()) plain.push_back(&rule);
+  for (const auto& rule : rules) {
+    const bool waits = !has_question_ && std::find(waiting.begin(), waiting.end(), &rule) != waiting.end();
+    if (!waits && facts[rule.index].beyond.empty()) plain.push_back(&rule);
+  }
   found_.rules = std::move(plain);
   return policy::RuleList(std::span<const policy::Rule* const>(found_.rules));
 }
@@ -122,7 +150,6 @@ void Cases::make_request(const LogLine& line) {
   head_.target = line.target;
   head_.authority = line.host;
   split_target(head_, line.target);
-  find_hidden();
   request_ = {.head = &head_,
               .path = http::normalise_path(head_.path, path_),
               .host = http::normalise_host(head_.authority, host_),
@@ -131,6 +158,8 @@ void Cases::make_request(const LogLine& line) {
               .now = line.start,
               .load = line.load.value_or(1),
               .factors = &factors_};
+  take_question(line);
+  find_hidden(line);
   auto& client = request_.client;
   client.peer = client.address = line.client;
   client.network = policy::network_of(candidate_.client, line.client);
@@ -215,6 +244,8 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_told(*rule, line, told_bill_);
     if (line.unmet == rule->name && rule->mode == policy::Mode::Enforce) made.unmet_now = true;
   }
+  if (!has_question_)
+    for (const auto* rule : of_questions_) add_told(*rule, line, told_bill_);
   if (made.unmet_now) return;
   for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &told_bill_})
     add_entries(line, *bill, made);
@@ -255,7 +286,10 @@ void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::B
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied, descriptors, overdraft] = bill.line(i);
-    const auto* said = said_of(line, *rule);
+    std::size_t before = 0;  // earlier decisions of the rule
+    for (std::size_t k = 0; k < i; ++k)
+      if (bill.line(k).rule == rule && !bill.line(k).applied.counted) ++before;
+    const auto* said = said_of(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;
     if (said != nullptr) entry.said = outcome_of(said->says);

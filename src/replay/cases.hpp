@@ -93,7 +93,8 @@ class Cases {
   struct RuleFacts {
     // The first fact that the rule needs but the log lacks; empty if the log has all facts.
     std::string beyond;
-    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
+    std::vector<std::string> parameters;   // the query parameters that the rule needs; see asked_parameters()
+    std::vector<std::string> descriptors;  // the values that it compares; see compared_descriptors()
     // The number of lines that have a decision of a rule with this name, conditions, key and cost.
     std::uint64_t told = 0;
     // The number of lines that have a decision of a rule with this name, but with other conditions, another
@@ -116,7 +117,8 @@ class Cases {
   void make_request(const LogLine& line);
   void take_factors(const LogLine& line);
   void take_route_named(std::string_view name);
-  void find_hidden();
+  void take_question(const LogLine& line);
+  void find_hidden(const LogLine& line);
   [[nodiscard]] policy::RuleList find_rules();
   void collect(const LogLine& line, Case& made);
   void add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
@@ -131,6 +133,9 @@ class Cases {
   policy::RuleFinder finder_;
   policy::RuleFinder::Room found_;         // the rules that may match the line
   std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
+  // The rules whose logged decisions are used for each line without the values of a question.
+  std::vector<const policy::Rule*> of_questions_;
+  bool has_question_ = false;  // true: the current line has the values of a question
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;

@@ -104,6 +104,13 @@ limit::Key digest_in(const json::object& object, std::string_view name) {
   return {*lo, *hi};
 }
 
+policy::DescriptorEntry read_entry(const json::object& object, LoggedQuestion& question) {
+  const auto key = needed_text(object, "key");
+  if (find(object, "digest") == nullptr) return {key, text_in(object, "value")};
+  question.hidden.push_back(key);
+  return {key, needed_text(object, "digest")};
+}
+
 limit::Cost cost_in(const json::object& object) {
   const auto cost = number_in(object, "cost");
   if (cost > limit::kMaxCost) throw Fault{Unusable::Lacking};
@@ -165,6 +172,25 @@ DoneAmendment read_amendment(const json::object& done, base::TimePoint start) {
   return read;
 }
 
+std::optional<limit::Cost> stated_cost_in(const json::object& object) {
+  return find(object, "cost") != nullptr ? std::optional(cost_in(object)) : std::nullopt;
+}
+
+void read_question(const json::object& object, LoggedQuestion& question) {
+  if (flag_in(object, "cut")) throw Fault{Unusable::Cut};
+  question.domain = text_in(object, "domain");
+  question.cost = stated_cost_in(object);
+  question.descriptors.clear();
+  for_each(object, "descriptors", [&](const json::object& said) {
+    if (question.descriptors.size() == limit::kMaxCharges) throw Fault{Unusable::Lacking};
+    auto& descriptor = question.descriptors.emplace_back();
+    descriptor.exact = flag_in(said, "exact");
+    descriptor.cost = stated_cost_in(said);
+    for_each(said, "entries",
+             [&](const json::object& entry) { descriptor.entries.push_back(read_entry(entry, question)); });
+  });
+}
+
 void read_request(const json::object& object, const json::object& replay, LogLine& line) {
   const auto start = parse_time(needed_text(object, "time"));
   const auto client = base::IpAddress::parse(needed_text(object, "client"));
@@ -180,6 +206,12 @@ void read_request(const json::object& object, const json::object& replay, LogLin
   line.upstream = span_in(object, "upstream_us");
   line.bytes_in = count_in(object, "bytes_in");
   line.bytes_out = count_in(object, "bytes_out");
+  const auto* question = find(object, "question");
+  line.is_question = question != nullptr;
+  line.question.hidden.clear();
+  if (!line.is_question) return;
+  if (!question->is_object()) throw Fault{Unusable::Lacking};
+  read_question(question->get_object(), line.question);
 }
 
 Verdict verdict_in(const json::object& object, const json::object& replay) {

@@ -45,14 +45,15 @@ enum class LogField : std::uint8_t {
   Device,
   Tier,
   Country,
+  Question,
   Replay,
 };
-inline constexpr std::size_t kLogFields = 29;
+inline constexpr std::size_t kLogFields = 30;
 inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
     "client",  "protocol", "method",   "target",    "host",     "user_agent", "request_id",  "trace_id",
     "route",   "status",   "bytes_in", "bytes_out", "total_us", "queued_us",  "upstream_us", "paced_us",
     "verdict", "rule",     "key",      "server",    "error",    "api_key",    "user",        "org",
-    "service", "device",   "tier",     "country",   "replay"};
+    "service", "device",   "tier",     "country",   "question", "replay"};
 
 // A set of fields of the access log.
 class LogFields {
@@ -128,6 +129,7 @@ struct AccessRecord {
   // The identity of the client. The API key is a digest.
   std::optional<base::Digest128> api_key{};
   std::string_view user{}, org{}, service{}, device{}, tier{}, country{};
+  std::string_view question{};           // a JSON object (append_question); empty: the request is no question
   const ReplayRecord* replay = nullptr;  // null: the line has no field "replay"
 };
 

@@ -9,6 +9,7 @@
 #include "weir/policy/rule.hpp"
 
 #include <optional>
+#include <string_view>
 
 namespace weir::policy {
 
@@ -74,5 +75,8 @@ class Namer {
 // key_secret. Returns nullopt if the request has no API key.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
+// Returns the name of a value of a question for logs, likewise. `key`: the name of the value.
+[[nodiscard]] base::Digest128 name_descriptor_value(std::string_view key, std::string_view value,
+                                                    const NamingKeys& keys);
 
 }  // namespace weir::policy

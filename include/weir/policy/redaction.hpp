@@ -1,5 +1,5 @@
-// Hides values in request targets for logs. A query may contain credentials, or values that identify a
-// client.
+// Hides values in request targets and questions for logs. They may contain credentials, or values that
+// identify a client.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -14,7 +14,7 @@ namespace weir::policy {
 // The text that replaces a hidden value.
 inline constexpr std::string_view kHiddenValue = "***";
 
-// The query parameters whose values are hidden. Immutable after construction.
+// The query parameters, and the values of questions, that are hidden. Immutable after construction.
 class Redaction {
  public:
   // Creates an object that hides nothing.
@@ -22,16 +22,19 @@ class Redaction {
   // Creates an object that hides `access_token`, which is always a credential (RFC 6750 §2.3). Also hides the
   // parameters that provide the client's key, user, org, service or device.
   explicit Redaction(const ClientSettings& client);
-  // Also hides the query parameters that a rule's key reads.
+  // Also hides the query parameters and the values of questions that a rule's key reads.
   void hide(const KeyPattern& key);
 
   // Returns `target` with each hidden parameter's value replaced by kHiddenValue. Recognises a parameter
   // however its name is encoded. Returns `target` itself if it has no hidden parameter, otherwise a view of
   // `scratch`.
   [[nodiscard]] std::string_view redacted(std::string_view target, std::string& scratch) const;
+  // Returns true if the value with this name is hidden in descriptors of questions.
+  [[nodiscard]] bool hides_descriptor(std::string_view name) const noexcept;
 
  private:
-  std::vector<std::string> names_;  // names of the hidden parameters, decoded
+  std::vector<std::string> names_;        // names of the hidden parameters, decoded
+  std::vector<std::string> descriptors_;  // names of the hidden values of questions
 };
 
 // Returns true if the value of the parameter `name` is hidden in a logged query.

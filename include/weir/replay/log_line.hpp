@@ -7,6 +7,7 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/observe/replay_record.hpp"
+#include "weir/policy/descriptor.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,14 @@ struct Reset {
   std::vector<observe::ForgottenKey> keys;
 };
 
+// The values of a question (weir/observe/question_record.hpp).
+struct LoggedQuestion {
+  std::string_view domain;
+  std::optional<limit::Cost> cost;
+  std::vector<policy::Descriptor> descriptors;
+  std::vector<std::string_view> hidden;  // names of the values that are digests
+};
+
 struct LogLine {
   // True: the line is about a reset, and only `reset` is set. False: all other members are set.
   bool is_reset = false;
@@ -71,6 +80,9 @@ struct LogLine {
   bool unverified = false;  // true: the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
+  bool is_question =
+      false;  // true: `question` is set. False: it was no question, or its values were not logged.
+  LoggedQuestion question;
 };
 
 // The reasons why a line is unusable.

@@ -200,6 +200,12 @@ std::optional<base::Digest128> name_api_key(const ClientIdentity& client, const 
   return hash.digest();
 }
 
+base::Digest128 name_descriptor_value(std::string_view key, std::string_view value, const NamingKeys& keys) {
+  SipHash128 hash(keys.shared);
+  add_value(hash, AttributeRef{Attribute::Descriptor, std::string(key)}, value);
+  return hash.digest();
+}
+
 const KeyPart* missing_part(const Rule& rule, const Request& request) {
   SipHash128 unused({});
   const auto found = std::find_if(rule.key.begin(), rule.key.end(),

@@ -14,8 +14,14 @@ Redaction::Redaction(const ClientSettings& client) : names_{"access_token"} {
 
 void Redaction::hide(const KeyPattern& key) {
   for (const auto& part : key)
-    for (const auto& attribute : part)
+    for (const auto& attribute : part) {
       if (attribute.kind == Attribute::Query) names_.push_back(attribute.name);
+      if (attribute.kind == Attribute::Descriptor) descriptors_.push_back(attribute.name);
+    }
+}
+
+bool Redaction::hides_descriptor(std::string_view name) const noexcept {
+  return std::find(descriptors_.begin(), descriptors_.end(), name) != descriptors_.end();
 }
 
 std::string_view Redaction::redacted(std::string_view target, std::string& scratch) const {

@@ -1,5 +1,7 @@
 #include "proxy/exchange/access_report.hpp"
 
+#include "weir/observe/question_record.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -85,6 +87,13 @@ void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const
   record.device = replay.device;
   record.tier = replay.tier;
   record.country = replay.country;
+  std::string question;
+  if (report.is_question && fields.has(observe::LogField::Question)) {
+    const auto& request = sources.buffers.request;
+    observe::append_question(question, {request.domain, request.stated_cost, request.descriptors},
+                             sources.config.redaction, sources.config.names);
+    record.question = question;
+  }
   if (!fields.has(observe::LogField::Replay)) return access_log.record(record);
   const auto rules = sources.admission.what_rules_said();
   if (report.decided) replay.rules = {rules.data(), rules.size()};

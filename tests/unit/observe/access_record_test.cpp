@@ -79,6 +79,7 @@ TEST(AccessRecord, NameOfEachLogFieldEqualsItsNameInTheLine) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = record.org = record.service = record.device = record.tier = record.country = "x";
+  record.question = "{}";
   const ReplayRecord replay;
   record.replay = &replay;
   for (std::size_t i = 0; i < kLogFields; ++i) {

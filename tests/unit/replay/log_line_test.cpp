@@ -91,6 +91,41 @@ TEST(LogLineReader, SettlementOrRefundAfterTheStateMovedToANewProcessIsIgnored) 
   EXPECT_NE(reader.read(written.line(), why), nullptr);
 }
 
+TEST(LogLineReader, ReadsTheValuesOfAQuestion) {
+  const auto with = [](const std::string& question) {
+    Written written;
+    written.record.question = question;
+    std::string text;
+    observe::append_json(text, written.record,
+                         observe::LogFields::for_replay().add(observe::LogField::Question));
+    return text;
+  };
+  LogLineReader reader;
+  Unusable why{};
+  const auto* line = reader.read(with(R"({"domain":"edge","cost":2,"descriptors":[{"exact":true,"cost":0,)"
+                                      R"("entries":[{"key":"a","value":"b"},{"key":"c","digest":"d"}]}]})"),
+                                 why);
+  ASSERT_NE(line, nullptr);
+  ASSERT_TRUE(line->is_question);
+  const auto& question = line->question;
+  EXPECT_EQ(question.domain, "edge");
+  EXPECT_EQ(question.cost, 2U);
+  ASSERT_EQ(question.descriptors.size(), 1U);
+  EXPECT_TRUE(question.descriptors[0].exact);
+  EXPECT_EQ(question.descriptors[0].cost, 0U);
+  EXPECT_EQ(question.descriptors[0].value_of("a"), "b");
+  EXPECT_EQ(question.descriptors[0].value_of("c"), "d");
+  EXPECT_EQ(question.hidden, std::vector<std::string_view>{"c"});
+  line = reader.read(with("{}"), why);
+  ASSERT_NE(line, nullptr);
+  EXPECT_TRUE(line->is_question && line->question.descriptors.empty());
+  line = reader.read(with(""), why);
+  ASSERT_NE(line, nullptr);
+  EXPECT_FALSE(line->is_question);
+  EXPECT_EQ(reader.read(with(R"({"cut":true})"), why), nullptr);
+  EXPECT_EQ(why, Unusable::Cut);
+}
+
 TEST(LogLineReader, ReadsALineAboutTheResetOfAKey) {
   const TimePoint at{Duration{1'771'581'600'123'456}};
   const std::vector<observe::ForgottenKey> keys{{{1, 2}, limit::timestamp_at(at) + 9}, {{3, 4}, 0}};

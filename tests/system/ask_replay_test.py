@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""weir replay of questions: the log has their values only if its fields say so, and then weir tries other rules on them."""
+
+import json
+
+from ask_client import Asker
+from harness import TestCase, Weir, eventually, logged_requests, main, rule, run_weir
+from rls_client import OK, RlsClient, insecure
+
+CONFIG = """
+[server]
+workers = 2
+[[listener]]
+address = "127.0.0.1:0"
+serves = "decide"
+"""
+WINDOW = {"algorithm": '"fixed_window"'}
+PER_USER = rule("per-user", "100/1000day", key='["descriptor:user"]', **WINDOW)
+LOGINS = rule("logins", "2/1000day", key='["descriptor:user"]', match='{ domains = ["edge"], descriptor = { path = "/login" } }', **WINDOW)
+ADDRESSES = rule("addresses", "12/1000day", key='["descriptor:place|ip"]', **WINDOW)
+
+
+class QuestionsInTheLog(TestCase):
+    def record(self, fields, *rules):
+        """Asks 6 times for each of two users. Returns the weir, and its log."""
+        weir = self.start(Weir(CONFIG + f'[log]\naccess = "access.log"\nfields = {json.dumps(fields)}\n' + "".join(rules)))
+        log = weir.folder / "access.log"
+        asker = self.start(Asker(weir.port))
+        for number in range(12):
+            question = {"ip": "203.0.113.7", "domain": "edge",
+                        "attributes": {"user": ("ann", "bob")[number % 2], "path": ("/login", "/a")[number // 6]}}
+            asker.decide({**question, "cost": 2} if number == 11 else question)
+        eventually(lambda: log.exists() and len(logged_requests(log)) == 12, "every line is written")
+        return weir, log
+
+    def replay(self, weir, log, *rules):
+        """Returns what a replay under these rules says about each of them."""
+        file = weir.folder / "candidate.toml"
+        file.write_text(CONFIG + "".join(rules))
+        status, out, errors = run_weir("replay", "--config", str(file), "--json", str(log))
+        self.assertEqual(status, 0, errors)
+        told = json.loads(out)
+        return told, {one["rule"]: one for one in told["rules"]}
+
+    def test_values_of_questions_are_logged_only_on_demand(self):
+        _, log = self.record(["usual", "replay"], PER_USER)
+        self.assertFalse(any("question" in line for line in logged_requests(log)))
+        self.assertNotIn("ann", log.read_text())
+
+    def test_values_of_keys_are_digests_in_the_log(self):
+        _, log = self.record(["question"], PER_USER)
+        self.assertNotIn("ann", log.read_text())
+        lines = logged_requests(log)
+        users = {entry["digest"] for line in lines for entry in line["question"]["descriptors"][0]["entries"] if entry["key"] == "user"}
+        paths = {entry["value"] for line in lines for entry in line["question"]["descriptors"][0]["entries"] if entry["key"] == "path"}
+        self.assertEqual((len(users), paths, lines[-1]["question"]["cost"]), (2, {"/login", "/a"}, 2))
+
+    def test_replay_tries_new_rules_on_questions(self):
+        weir, log = self.record(["replay", "question"], PER_USER)
+        told, rules = self.replay(weir, log, PER_USER, LOGINS)
+        self.assertEqual((told["requests"], told["newly_refused"]), (12, 2), told)
+        self.assertEqual((rules["per-user"]["met"], rules["per-user"]["otherwise"]), (12, 0))
+        self.assertEqual((rules["logins"]["met"], rules["logins"]["refused_now"]), (6, 2))
+        told, rules = self.replay(weir, log, ADDRESSES)
+        self.assertEqual((rules["addresses"]["met"], told["newly_refused"]), (12, 1), "the last question costs 2 units")
+
+    def test_replay_believes_the_log_about_values_that_it_hides(self):
+        weir, log = self.record(["replay", "question"], PER_USER)
+        by_name = rule("ann", "1/1000day", key="[]", match='{ descriptor = { user = "ann" } }', **WINDOW)
+        _, rules = self.replay(weir, log, PER_USER, by_name)
+        self.assertIn("the value of the descriptor user", rules["ann"]["left_out"])
+        self.assertEqual(rules["per-user"]["met"], 12)
+
+    def test_replay_chooses_rules_for_calls_of_envoy_as_weir_does(self):
+        text = CONFIG.replace('"decide"', '"rls"')
+        weir = self.start(Weir(text + '[log]\naccess = "access.log"\nfields = ["replay", "question"]\n' + PER_USER))
+        log = weir.folder / "access.log"
+        client = RlsClient(self.start(insecure(f"127.0.0.1:{weir.port}")))
+        for _ in range(5):
+            self.assertEqual(client.code("edge", {"user": "ann"}, {"user": "ann", "path": "/login"}), OK)
+        eventually(lambda: log.exists() and len(logged_requests(log)) == 5, "every line is written")
+        told, rules = self.replay(weir, log, PER_USER, LOGINS)
+        self.assertEqual((told["newly_refused"], rules["per-user"]["met"], rules["logins"]["met"]), (3, 5, 5), told)
+        _, rules = self.replay(weir, log, rule("paths", "9/1000day", key='["descriptor:path"]', **WINDOW))
+        self.assertEqual(rules["paths"]["met"], 0, "no descriptor has this key alone")
+
+    def test_replay_leaves_new_rules_out_if_the_log_has_no_values(self):
+        weir, log = self.record(["replay"], PER_USER)
+        _, rules = self.replay(weir, log, PER_USER, LOGINS)
+        self.assertIn("the domain", rules["logins"]["left_out"])
+        self.assertEqual((rules["per-user"]["met"], rules["per-user"]["otherwise"]), (12, 0))
+
+
+if __name__ == "__main__":
+    main()
