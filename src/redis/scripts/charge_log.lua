@@ -207,8 +207,9 @@
       return true
     end
     -- Keeps the string's entries from byte `at` on, without their first `over` units. The new cost becomes a new entry,
-    -- or is added to the last entry.
-    local at, part = 13 + 11 * expired, '' -- part: the rest of an entry that has lost some of its units
+    -- or is added to the last entry. `part`: the new text of the first kept entry if only some of its units are
+    -- removed; otherwise empty.
+    local at, part = 13 + 11 * expired, ''
     while over > 0 and live > 0 do
       entered, paid = take('<I7I4', state, at)
       local gone = min(paid, over)
