@@ -99,7 +99,8 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   return {method, url};
 }
 
-// Adds the members of a question. Returns false if the options describe no question.
+// Adds to the request what --domain, --exact, --cost and --descriptor say. They describe a question to weir
+// (weir/ask/question.hpp). Returns false if the request then has no member.
 bool add_question(const ExplainOptions& options, json::object& explain_request) {
   if (!options.domain.empty()) explain_request["domain"] = options.domain;
   if (options.exact) explain_request["exact"] = true;

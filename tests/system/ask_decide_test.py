@@ -73,7 +73,7 @@ class Decide(AskTestCase):
         self.assertNotIn("rule", ask("a", domain="other"))
         self.assertNotIn("rule", asker.decide(domain="billing"))
 
-    def test_the_cost_of_a_question(self):
+    def test_a_question_is_charged_the_cost_that_it_states(self):
         weir = self.ask_weir(rule("tokens", "10/1000day", **BY_IP))
         asker = self.asker(weir)
         self.assertEqual(asker.decide(ip=ADA, cost=7)["remaining"], 3)
@@ -166,7 +166,7 @@ class Decide(AskTestCase):
         self.assertEqual([asker.read().status for _ in range(2)], [100, 408])
         self.assertEqual([weir.metric("weir_decide_questions_total", result=result) for result in ("allowed", "error")], [1, 1])
 
-    def test_over_http2(self):
+    def test_decisions_are_answered_over_http2(self):
         weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP), decide='protocols = ["http/1.1", "h2c"]')
         client = self.start(Http2Client(weir.ask_port))
         body = json.dumps({"ip": ADA}).encode()
@@ -224,7 +224,7 @@ class Decide(AskTestCase):
         allowed = [askers[number % 2].decide(ip=ADA)["allowed"] for number in range(8)]
         self.assertEqual(allowed, [True] * 5 + [False] * 3)
 
-    def test_a_closed_store_refuses_with_503(self):
+    def test_question_is_refused_with_503_if_its_store_is_away_and_closed(self):
         redis = self.start(Redis())
         state = f'redis = {{ url = "redis://127.0.0.1:{redis.port}" }}'
         weir = self.ask_weir(rule("minute", "5/1000day", store='"redis"', on_store_failure='"closed"', **BY_IP), state=state)
@@ -251,7 +251,7 @@ class Decide(AskTestCase):
 
 
 class Access(AskTestCase):
-    def test_the_token_of_the_listener(self):
+    def test_asker_without_the_token_of_the_listener_gets_401(self):
         weir = self.ask_weir(decide='token = "open-sesame-1234"')
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "open-sesame-1234"}, {"X-Weir-Token": "wrong"}):
             with self.subTest(headers=headers):
@@ -262,7 +262,7 @@ class Access(AskTestCase):
         for headers in ({"Authorization": "Bearer open-sesame-1234"}, {"X-Weir-Token": "open-sesame-1234"}):
             self.assertTrue(self.asker(weir, headers=headers).decide({})["allowed"])
 
-    def test_a_certificate_in_place_of_a_token(self):
+    def test_certificate_admits_the_asker_but_does_not_identify_the_client(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         files = {**make_certificate(folder), **make_authority(folder)}
         make_client_certificate(folder, "edge-proxy", "/CN=edge-proxy")

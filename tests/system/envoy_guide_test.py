@@ -63,7 +63,7 @@ class Limits(Guide):
         codes = together(12, lambda _: self.edge.code("edge", self.address, self.report))
         self.assertEqual(sorted(codes), [OK] * 5 + [OVER_LIMIT] * 7)
 
-    def test_entries_count_in_any_order(self):
+    def test_order_of_the_entries_does_not_matter(self):
         turned = dict(reversed(self.report.items()))
         self.assertEqual(self.codes(self.edge, 3, self.report) + self.codes(self.edge, 3, turned), [OK] * 5 + [OVER_LIMIT])
 
@@ -80,17 +80,17 @@ class Limits(Guide):
         left = self.edge.ask("edge", self.address).statuses[0].limit_remaining
         self.assertGreaterEqual(left, 100 - 6, "5 calls that were admitted, and this one")
 
-    def test_cost_of_a_call(self):
+    def test_call_is_charged_its_cost(self):
         self.assertEqual(self.edge.code("edge", self.report, hits=4), OK)
         self.assertEqual(self.edge.code("edge", self.report, hits=2), OVER_LIMIT)
         self.assertEqual(self.edge.code("edge", {**self.report, "hits": 1}), OK)
 
-    def test_explanation_of_the_guide(self):
+    def test_command_of_the_guide_explains_a_call(self):
         command = re.search(r"^    (weir explain .*)$", PAGE.read_text(), re.M)[1]
         words = command.replace("--config /etc/weir/weir.toml", f"--admin 127.0.0.1:{self.weir.admin}").split()[1:]
         self.assertRegex(run_weir(*words)[1], "(?s)per-address .*admits.*answer +200")
 
-    def test_each_descriptor_by_itself(self):
+    def test_refused_call_charges_its_other_descriptors_if_each_decides_by_itself(self):
         """descriptors = "each": refused calls charge the other descriptors, as with Envoy's own service."""
         each = self.client(configurations()[0], lambda text: text.replace('serves = "rls"', 'serves = "rls"\ndescriptors = "each"'))
         self.assertEqual(self.codes(each, 50, self.address, self.report), [OK] * 5 + [OVER_LIMIT] * 45)
@@ -113,23 +113,23 @@ class FromRatelimit(Guide):
     def setUp(self):
         self.edge = self.client(configurations()[2])
 
-    def test_value_of_its_own_has_its_own_limit(self):
+    def test_named_address_has_its_own_limit(self):
         for address, limit in (("198.51.100.1", 100), ("203.0.113.7", 1000)):
             status = self.edge.ask("edge", {"remote_address": address}).statuses[0]
             self.assertEqual((status.current_limit.requests_per_unit, status.current_limit.unit), (limit, MINUTE))
             self.assertEqual(status.limit_remaining, limit - 1)
 
-    def test_nested_descriptors(self):
+    def test_nested_descriptors_limit_each_combination_of_values(self):
         marketing = {"message_type": "marketing", "to_number": "2061111111"}
         self.assertEqual(self.codes(self.edge, 6, marketing), [OK] * 5 + [OVER_LIMIT])
         self.assertEqual(self.codes(self.edge, 1, {**marketing, "to_number": "2062222222"}), [OK])
         self.assertEqual(self.codes(self.edge, 9, {**marketing, "message_type": "alarm"}), [OK] * 9)
 
-    def test_shadow_mode(self):
+    def test_shadow_rule_refuses_nothing_and_counts_what_it_would_refuse(self):
         self.assertEqual(self.codes(self.edge, 60, {"path": "/files/a"}), [OK] * 60)
         self.assertGreater(self.weir.metric("weir_decisions_total", rule="files", outcome="shadow_refused"), 0)
 
-    def test_old_configuration_has_the_same_descriptors(self):
+    def test_old_and_new_configuration_name_the_same_descriptors(self):
         """The example of the old service in the guide names the keys and limits of the rules."""
         text = re.search(r"^This configuration of envoyproxy/ratelimit\n\n(.*?)\n\n(?=is this)", PAGE.read_text(), re.M | re.S)[1]
         old = yaml.safe_load(re.sub(r"^    ", "", text, flags=re.M))
@@ -152,7 +152,7 @@ class Token(Guide):
 
 
 class Istio(Guide):
-    def test_limits_of_the_cluster(self):
+    def test_configuration_of_the_istio_guide_answers_its_questions(self):
         page = (TREE / "docs/guides/behind-istio.md").read_text()
         manifest = next(document for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S) for document in yaml.safe_load_all(block)
                         if document["kind"] == "ConfigMap")

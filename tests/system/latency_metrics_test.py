@@ -74,7 +74,7 @@ class Histograms(LatencyTestCase):
                 self.assertEqual(read.of("weir_local_reply_seconds_count"), 6)
                 self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 2)
 
-    def test_metric_of_a_route_has_the_whole_time_and_that_of_an_upstream_the_time_to_the_head(self):
+    def test_latency_of_a_route_ends_with_the_body_and_that_of_an_upstream_with_the_head(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 seen, never = threading.Event(), threading.Event()

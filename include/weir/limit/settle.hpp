@@ -23,8 +23,9 @@
 
 namespace weir::limit {
 
-// The longest time in which a bucket may have to refill all that was charged, its debt (units charged beyond
-// the limit) included. A settlement that would take longer is reduced.
+// The longest time that a bucket may need after a settlement to refill to its limit: a hundred years. This
+// includes the time to pay its debt, the units charged beyond the limit. A settlement reduces a cost that
+// would need longer.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Returns true if charges of this limiter can be settled. Returns false for queues, because they cannot

@@ -46,7 +46,7 @@ class Watched
   void wake() noexcept {
     if (dozes_) end_doze();
   }
-  // Ends the dozes of all objects of the same watchdog, as Watchdog::wake_all() does.
+  // Wakes all objects of this object's watchdog (Watchdog::wake_all()).
   void wake_all() noexcept;
 
  private:

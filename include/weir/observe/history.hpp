@@ -1,5 +1,5 @@
-// For each of several totals: by how much it has grown in each time step of the last minutes. Uses constant
-// memory. Plain values. The owner must call note() at the end of each step.
+// Records by how much each of several totals (such as the refusals of a rule) grew in each time step of the
+// last minutes. Uses constant memory. Plain values. The owner must call note() at the end of each step.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace weir::observe {
 
 class History {
  public:
-  // `series` is the number of totals, `kept` the number of steps to store. REQUIRES: kept ≥ 1.
+  // `series`: how many totals this object follows. `kept`: how many time steps it keeps; later steps replace
+  // the oldest. REQUIRES: kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
   // Records the totals at the end of a step. The first call only stores the totals, so that later growth can

@@ -35,13 +35,13 @@ class RefusedClients {
   // the client's name in logs and on admin pages.
   void add(const policy::Rule& rule, const limit::Key& key, const policy::Request& request);
 
-  // Counts the rules with these labels (Rule::index) from now on, and no others. Rules that were counted
-  // before keep their counts. Thread-safe.
+  // Counts the refusals of these rules from now on, and of no others. A rule is named by its index
+  // (Rule::index). Rules that were counted before keep their counts. Thread-safe.
   void watch(std::span<const limit::RuleIndex> rules);
   // Moves a rule's counts since the last call of take() to `counts`. Leaves `counts` unchanged if the rule is
   // not watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
   void take(limit::RuleIndex rule, SpaceSaving& counts);
-  // Clears the counts of a label, because another rule uses the label from now on. Thread-safe.
+  // Clears a rule's counts. Must be called when another rule gets this index (Rule::index). Thread-safe.
   void forget(limit::RuleIndex label);
 
  private:

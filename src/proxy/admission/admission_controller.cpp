@@ -31,8 +31,9 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
-// Counts the request for its client, once for each rule that count() counts. Omits admitted checks, which use
-// nothing. An overdraft is used in any case.
+// Counts the request for its client, once for each rule that decided about it: all rules of an admitted
+// request, only the refusing rules of a refused one. Omits admitted checks, which use nothing. An overdraft
+// is used in any case.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writing writing(top, charged_at_);
   for (const auto* bill : asked())

@@ -163,9 +163,9 @@ bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
   return false;
 }
 
-// Corrects a charge to `actual` units. Returns true if the charge at admission changed, not only what the
-// stream meter charged. `as`: the outcome to count in the metrics; nullopt: the outcome that follows from the
-// amount.
+// Corrects a charge to `actual` units. Returns true if this changes the charge made at admission; false if it
+// changes nothing, or only what the stream meter charged later. `as`: the outcome to count in the metrics;
+// nullopt: chosen by the amount.
 bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::optional<Settled> as) {
   const auto reserved = line.charge().cost;
   const auto charged = charged_for(line);

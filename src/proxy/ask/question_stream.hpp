@@ -23,7 +23,8 @@ class QuestionStream final : public ClientStream, private net::ByteReader {
   // Parses the head of the described request. Returns the fault for which weir would reject such a request.
   // `head` must outlive the exchange.
   [[nodiscard]] std::optional<http::Fault> read_head(http::RequestHead& head);
-  // Must be called after the decision. The asker may then go.
+  // Must be called after the decision. From then on this object does not use the asker, which may be
+  // destroyed.
   void forget_asker() noexcept { asker_ = nullptr; }
 
   // The refusal, or another answer that weir wrote instead of a decision.

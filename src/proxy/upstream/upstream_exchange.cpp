@@ -46,8 +46,8 @@ net::Task<Outcome> UpstreamExchange::run() {
       next = again ? Next::Try : answered && attempt_.lease ? Next::Answer : Next::GiveUp;
     }
     if (next == Next::Answer && upload_ && !upload_->is_sent()) {
-      // The answer may have arrived before the upload has sent the rest of the body. The upload gets a turn
-      // first, because weir keeps the connection only after a complete request.
+      // The answer has arrived before the whole body was sent. Lets the upload run once more before the
+      // answer is relayed: if the upload can finish now, weir may keep the connection to the server.
       context_.watch.disarm();
       co_await net::Pause(context_.worker.executor);
     }

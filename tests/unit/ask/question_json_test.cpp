@@ -93,7 +93,7 @@ TEST(QuestionJson, ReadsABatchInItsOrder) {
   EXPECT_EQ(list->questions[2].target, "/3");
 }
 
-TEST(QuestionJson, BoundsABatch) {
+TEST(QuestionJson, RejectsMoreThan100QuestionsInABatch) {
   std::string text = "[{}";
   for (std::size_t i = 1; i < kMostQuestions; ++i) text += ",{}";
   EXPECT_EQ(fault_in(text + "]"), "no error");
@@ -101,7 +101,7 @@ TEST(QuestionJson, BoundsABatch) {
   EXPECT_EQ(fault_in("[]"), "the array has 0 questions; write 1 to 100");
 }
 
-TEST(QuestionJson, BoundsTheAttributes) {
+TEST(QuestionJson, RejectsMoreThan64Attributes) {
   std::string members = R"("0": "")";
   for (int i = 1; i < 64; ++i) members += ",\"" + std::to_string(i) + R"(": "")";
   EXPECT_EQ(read_one(R"({"attributes": {)" + members + "}}").descriptors.at(0).entries.size(), 64U);
@@ -177,7 +177,7 @@ TEST(SettleJson, ReadsACost) {
   EXPECT_FALSE(request->refund);
 }
 
-TEST(SettleJson, ReadsAnAnswer) {
+TEST(SettleJson, ReadsStatusFieldsAndBodyOfTheServersAnswer) {
   const auto request =
       read_settle_request(R"({"permit": "0-ab", "status": 200, "headers": {"X-Cost": "7"}, "body": "{}"})");
   ASSERT_TRUE(request);

@@ -98,7 +98,7 @@ TEST(Calendars, DayOnWhichClocksChangeHas23Or25Hours) {
 
 TEST(Calendars, WeekInWhichClocksChangeHas167Or169Hours) {
   const auto berlin = calendar("Europe/Berlin");
-  // Clocks change on a Sunday, so the week before the change is not seven times 24 hours long.
+  // Clocks change on a Sunday, the last day of a week. That week has 167 hours in spring and 169 in autumn.
   const auto spring = berlin->week(utc(2026, 3, 25, 12));
   EXPECT_EQ(spring, (limit::Interval{utc(2026, 3, 22, 23), utc(2026, 3, 29, 22)}));
   EXPECT_EQ(spring.end - spring.start, 167h);

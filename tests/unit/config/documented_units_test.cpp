@@ -33,7 +33,7 @@ DocumentTable units() {
   return {};
 }
 
-TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
+TEST(DocumentedUnits, ListsExactlyTheUnitsThatWeirAccepts) {
   const std::map<std::string, base::Duration> kLengths = {{"microsecond", 1us}, {"millisecond", 1ms},
                                                           {"second", 1s},       {"minute", 1min},
                                                           {"hour", 1h},         {"day, of 24 hours", 24h}};
@@ -62,7 +62,7 @@ TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
   EXPECT_EQ(documented, taken);
 }
 
-TEST(DocumentedUnits, HaveValidExamples) {
+TEST(DocumentedUnits, WeirAcceptsTheExamples) {
   const auto table = units();
   ASSERT_EQ(table.rows.size(), 8u);
   for (const auto& row : table.rows)

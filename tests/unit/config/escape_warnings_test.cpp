@@ -166,7 +166,7 @@ TEST(EscapeWarnings, FindEachKeyThatAClientCanInventOrOmit) {
   for (const auto& [key, kinds] : cases) EXPECT_EQ(escapes_of(key), kinds) << key;
 }
 
-TEST(EscapeWarnings, NoWarningOfAKeyForWhichTheMatchAllowsOnlyCertainValues) {
+TEST(EscapeWarnings, NoWarningIfTheMatchFixesTheValuesOfTheKey) {
   for (const auto& [key, match] : {std::pair{"method", "methods = [\"GET\", \"POST\"]"},
                                    {"host", "host = \"a.example\""},
                                    {"path", "path = \"/login\""},

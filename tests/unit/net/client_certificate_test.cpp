@@ -124,7 +124,8 @@ TEST_F(ClientCertificate, ClientHasNoSubjectIfTheServerRequestsNoCertificate) {
   EXPECT_EQ(stream->peer_subject(), "");
 }
 
-// Returns the certificate as RFC 9440 writes it, by OpenSSL's base64 filter instead of its block function.
+// Returns the certificate as RFC 9440 writes it. Encodes by OpenSSL's base64 filter (BIO_f_base64), because
+// weir uses EVP_EncodeBlock() and the test must not share its errors.
 std::string client_cert(const Credential& shown) {
   const std::unique_ptr<BIO, decltype(&BIO_free_all)> filter(
       BIO_push(BIO_new(BIO_f_base64()), BIO_new(BIO_s_mem())), BIO_free_all);

@@ -100,10 +100,9 @@ void close_to_unix_peers(Configuration& result, Notes& notes) {
   }
 }
 
-// Sets the proxies that weir trusts. This needs the same set_real_ip_from settings in all locations, and
-// settings with which weir finds the client as nginx does. Without them, adds a note and trusts no proxy.
-// weir then does not know the client's address, so weir must answer 403 for the locations that nginx opens by
-// address.
+// Sets the proxies that weir trusts, if all locations have the same set_real_ip_from and weir can find the
+// client as nginx does. Otherwise adds a note and trusts no proxy. Then weir does not know the client's
+// address, so it answers 403 where nginx decides by address (allow, deny).
 void settle_proxies(Configuration& result, Notes& notes) {
   const RealIp* chosen = nullptr;
   bool agree = true;

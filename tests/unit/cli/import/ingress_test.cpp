@@ -170,7 +170,7 @@ TEST(Ingress, RedirectAnnotationsBecomeRedirects) {
   EXPECT_THAT(import_annotations("app-root: /shop").toml, HasSubstr("location = \"http://{host}/shop\""));
 }
 
-TEST(Ingress, ProxyAnnotationsBecomeMaxBodyTimeoutsAndTheUpstreamsProtocol) {
+TEST(Ingress, ProxyAnnotationsSetTheBodyLimitTheTimeoutsAndTheUpstreamProtocol) {
   EXPECT_THAT(import_annotations("proxy-body-size: 8m").toml, HasSubstr("max_body = \"8MiB\""));
   EXPECT_THAT(import_annotations("proxy-body-size: '0'").toml,
               AllOf(Not(HasSubstr("[server]")), HasSubstr("upstream = \"web.store.svc:80\"\n\n")));

@@ -47,8 +47,8 @@ TEST(Yaml, SyntaxErrorNamesItsLine) {
   EXPECT_EQ(error_of("a: 1\n[x]: 2\n"), "i.yaml:2: found a key that is no text");
 }
 
-// Each such line multiplies the number of values. A text of nine lines could stand for a thousand million
-// values.
+// Aliases could make a short text huge: a line such as "b: [*x, *x]" multiplies the number of values, and
+// nine such lines could stand for a thousand million values.
 TEST(Yaml, RejectsAnchorsAndAliases) {
   EXPECT_EQ(error_of("a: &x [1, 1]\nb: [*x, *x]\n"),
             "i.yaml:1: found an anchor; weir import reads YAML without anchors");

@@ -8,8 +8,9 @@
 namespace weir::limit {
 namespace {
 
-// If more keys are reset than the table remembers, it treats this as a reset of all keys. Permits must
-// survive that reset, because no other code would release them.
+// The table ignores refunds of charges that were made before a reset of their key. After very many resets, it
+// takes every key for reset. For that reason it must not ignore the release of a permit: nothing else would
+// free the permit. (A key with permits is never reset.)
 TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);
   const Limiter one = Concurrency::make(1).value();

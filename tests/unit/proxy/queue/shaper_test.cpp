@@ -35,7 +35,8 @@ class ShaperTest : public ::testing::Test {
  protected:
   ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  // Returns a departure that the key table promises. open() has already admitted one request.
+  // Charges the key table and returns the departure that it promises. In a slow lane only the first charge
+  // departs at once; tests make that charge by open().
   Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
     const limit::Charge charge{.key = lane, .limiter = &limiter};
     const auto now = clock.now();

@@ -71,7 +71,8 @@ TEST_F(CalendarScript, TimeOfRedisChoosesTheWeek) {
 // The key must live until the end of the window that Redis selects from the three sent windows.
 TEST_F(CalendarScript, KeyExpiresAtTheEndOfTheChosenWindow) {
   auto now = kNoon;
-  // Redis selects the first window, then the second, and then the third.
+  // weir sends three windows around its own time. If weir's clock is a day ahead, Redis needs the first
+  // window; if it is right, the second; if it is a day behind, the third.
   for (const auto error : {24h, 0h, -24h}) {
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
