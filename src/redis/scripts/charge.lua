@@ -12,12 +12,12 @@
 --          4 more than one of these: The line is a check. It is decided like the others, but never charged.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if two bills have lines with the same key.
--- A line of Kind.Penalty has the penalty of the line before it. Only lines of this kind are written if their bill is
--- refused.
+-- A line of Kind.Penalty checks the penalty of the charge in the line before it. If a bill is refused, only its lines of
+-- this kind are written.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
---          the calendar windows sent. Then three numbers for each line, called its answer: the line's state before the
---          call. For Kind.Penalty, the answer is the result of the check.
---          Then the call's number, which proves to the client that this reply belongs to the call.
+--          the calendar windows sent. Then three numbers for each line, called its answer. They describe the key's
+--          state before the call; for Kind.Penalty, they are the result of the check. Then the call's number, which
+--          proves to the client that this reply belongs to the call.
 --
 -- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at
 -- most 100 years, which is 3.2 * 10^15. An instant is 1.8 * 10^15 in 2027. So the sum of an instant and a duration
@@ -29,8 +29,8 @@
 --
 -- The client computes the outcome from the answer, with the same code as for states in its own process.
 --
--- A state never moves backwards here, even if the clock does. If a changed configuration has left a state of another
--- kind, the state counts as lost.
+-- A state never moves backwards here, even if the clock does. If a key has a state of another kind, because the
+-- configuration has changed, the state counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
 local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
 local number, at = take('<d', lines)
@@ -39,9 +39,9 @@ local n, bills = #keys, #counts
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local states = call('MGET', unpack(keys)) -- nil for a key that is not a string; GET would return an error
--- Two tables, each with an element for each line that fits. `nexts`: its next state, or a function that writes the next
--- state. `aheads`: the time until the key is unused. The tables are created with four elements, enough for most calls,
--- because a growing table is reallocated at 1, 2, 4 and 8.
+-- Two tables with an element for each line that fits. `nexts`: the key's state after the charge, or a function that
+-- writes that state. `aheads`: the time until the key is unused. The tables are created with four elements, enough for
+-- most calls, because a growing table is reallocated at 1, 2, 4 and 8.
 local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
 local base = bills - 1 -- the numbers of line i start at reply[base + 3 * i]
 local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
@@ -49,12 +49,16 @@ for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
--- if the line fits. It returns nil if the client must send other windows. `beyond`: true if the line must be charged
--- even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share. Its field
--- `others` belongs to ask(); its field `stays` has the lines that are written even if their bill is refused. A kind's
--- function is made only when the kind first occurs, because making it and its shared variables costs as much as a check
--- of Kind.Gcra. For the same reason, a kind's function uses no variables from outside kind_of.
+-- Makes the function that checks lines of a kind. (Lines of Kind.Gcra are checked by the main loop below.) The function
+-- checks line i and sets the line's answer. It returns true if the line fits, false if not, and nil if the client must
+-- send other windows.
+--
+-- `beyond`: true if the line must be charged even if it does not fit; buckets ignore `beyond`. `known`: a table that
+-- the functions of all kinds share. known.others belongs to ask(). known.stays has the lines that are written even if
+-- their bill is refused.
+--
+-- Making a function costs as much as a check of Kind.Gcra. So a kind's function is made when the kind first occurs, and
+-- uses no variables from outside kind_of.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -66,8 +70,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
-  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53 and is then
-  -- rounded. The rounded number, like the exact one, still exceeds any number of spent tokens.
+  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53, and is rounded
+  -- then. This does no harm, because the rounded number still exceeds any number of spent tokens.
   if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
@@ -97,10 +101,12 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, weir sends three
-  -- adjacent windows: first to second, second to third, third to fourth. If the state has no current window, the script
-  -- chooses one of these. State: the end of the window, the count, and the instant since which charges are in the
-  -- count. Charges before that instant were lost and must not be refunded (refund.lua).
+  -- A fixed window, either of a given length or of a calendar (Kind.CalendarWindow). State: the end of the window, the
+  -- count, and the instant `since`. Charges that were made before `since` were lost and must not be refunded
+  -- (refund.lua).
+  --
+  -- For a calendar, weir sends three adjacent windows: first to second, second to third, third to fourth. The script
+  -- chooses the one that contains now, unless the state has a window that has not ended.
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -133,11 +139,13 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A token bucket or GCRA of a rule with `lease`, whose state has gaps (refunded slots of virtual time). If the cost
-  -- fits into a gap, the line is charged in the gap and the TAT (theoretical arrival time) stays the same. Answer for a
-  -- charge at the TAT: as in Kind.Gcra. Answer for a charge in a gap: The first number is how far the TAT was ahead of
-  -- now, rounded up. The second is the fraction of the gap's start. The third is how far the gap's start was ahead of
-  -- now, plus one.
+  -- A token bucket or GCRA of a rule with `lease`. Its state has gaps: slots of virtual time that were refunded. If the
+  -- cost fits into a gap, the charge fills the gap, and the TAT (theoretical arrival time) stays the same. Otherwise
+  -- the charge is made at the TAT.
+  --
+  -- Answer for a charge at the TAT: as in Kind.Gcra. For a charge in a gap, the first number is how far the TAT was
+  -- ahead of now, rounded up. The second is the fraction of the gap's start. The third is how far the gap's start was
+  -- ahead of now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -221,12 +229,12 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return weighted
   end
 
-  -- Returns two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if
-  -- a state is not a string, because making functions takes time.
+  -- Makes two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if a
+  -- state is not a string, because making functions takes time.
   local function beyond_strings()
-    -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or has
-    -- another Redis type than the command needs. Raises any other error. At the first such key, one EXISTS checks all
-    -- keys that are not strings. known.others is true if any of them exists.
+    -- Runs a command on a key that is not a string, and returns the reply. Returns nil if the key does not exist, or
+    -- has another Redis type than the command needs. Raises any other error. The first call asks by one EXISTS whether
+    -- any of the keys that are not strings exists, and stores the result in known.others.
     local function ask(...)
       if known.others == nil then
         local absent = {}
@@ -269,8 +277,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   return held
 end
 
--- Used only if several bills may charge the same key. For each key: the number of the last line that charged it. The
--- next line with the key starts from that line's next state. Only the last state is written.
+-- Used only if several bills may charge the same key. Maps a key to the number of the last line that charged it. The
+-- next line with this key starts from the state after that charge. Only the state after the last charge is written.
 local charged = ARGV[3] and {}
 -- `kinds`: the functions, by kind. `known`: the table that these functions share. Both are made at the first line whose
 -- kind is not Kind.Gcra.
@@ -297,12 +305,15 @@ for bill = 1, bills do
     end
     if kind == Kind.Gcra then
       -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds, and a fraction of
-      -- a microsecond (the names with _part) in units of 1/count, where count is that of the line's rate. The client
-      -- has computed `need` and `room`, so nothing is multiplied here. `need` is the cost times the interval between
-      -- requests. `room` is how far ahead of now the TAT may be before a charge of this cost, or -1 if the cost can
-      -- never fit. Answer: how far the TAT was ahead of now, as whole microseconds and fraction. If the rule has
-      -- `lease` (f is 1), the state may have gaps (gaps.lua). Without `lease`, the gaps of a state are ignored and
-      -- dropped.
+      -- a microsecond (the names with _part) in units of 1/count, where count is that of the line's rate. Answer: how
+      -- far the TAT was ahead of now, as whole microseconds and fraction.
+      --
+      -- The client has computed `need` and `room`, so nothing is multiplied here. `need`: the cost times the interval
+      -- between requests. `room`: how far the TAT may be ahead of now before a charge of this cost; -1 if the cost can
+      -- never fit.
+      --
+      -- f is 1 if the rule has `lease`. Then the state may have gaps (gaps.lua). Without `lease`, the script ignores
+      -- and drops the gaps of a state.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
       if state and (#state == 16 or gapped) then
@@ -373,7 +384,7 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and written and type(nexts[i]) ~= 'string' then
-      -- nexts[i] is a function here. The call below writes the state. It returns the state if that is a string, for a
+      -- nexts[i] is a function here, which writes the state. If the state is a string, the function returns it, for a
       -- later line with the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end

@@ -1,17 +1,20 @@
-  -- A sliding log, or a sliding window of n buckets, which is a log with fewer different instants. A period is divided
-  -- into `buckets` parts, which are numbered from the epoch. A charge expires when `buckets` further parts have begun.
-  -- An exact log has one part for each microsecond.
+  -- A sliding log, or a sliding window of n buckets, which is a log with fewer different instants. The period is
+  -- divided into `buckets` parts, and the parts are numbered from the epoch. A charge expires when `buckets` further
+  -- parts have begun. In an exact log, a part is one microsecond.
   --
   -- State: pairs of an instant and a cost, 11 bytes each. The first pair is the head: the instant of the newest entry
   -- and the total cost. The entries follow, the oldest first. There is one entry for each part with a charge, and its
   -- instant is that of the part's first charge.
   --
-  -- Up to `few` entries form one string after the byte of the kind. Such strings are read together, and each is written
-  -- by one command. More entries form a list, which remains a list until all its entries have expired. Each entry of a
-  -- list also has a sum: the cost of all entries up to this entry since the list was made, modulo 2^32. The head has
-  -- the sum of the last entry. All entries together cost less than 2^32, so the difference of two sums is the cost of
-  -- the entries between them. Commands access only the ends of the list, except for a binary search of the sums, which
-  -- finds the entry that must expire before a cost fits. Expired entries are removed at the next charge.
+  -- Up to `few` entries form one string after the byte of the kind. All strings of a call are read by one command, and
+  -- each is written by one command.
+  --
+  -- More entries form a list, until all of them have expired. Each entry of a list also has a sum, modulo 2^32: the
+  -- cost of this entry and of all entries before it since the list was made. The head has the sum of the last entry.
+  -- All entries together cost less than 2^32, so the difference of two sums is the cost of the entries between them.
+  --
+  -- Commands access only the ends of a list, with one exception: a binary search of the sums finds the entry that must
+  -- expire before a cost fits. The next charge removes expired entries.
   --
   -- Answer: the instant of the newest entry, the cost of all live entries, and the instant of the oldest live entry. If
   -- the cost does not fit, the last number is the instant of the last entry that must expire before the cost fits.
@@ -20,9 +23,10 @@
   local few = 64
   local wrap = 4294967296
 
-  -- Returns the start and end of the part of the period that contains `offset`. Used if the parts are not all equal:
-  -- period = width * buckets + rest. Part s begins at s * width + ceil(s * rest / buckets); s * rest < buckets^2 <=
-  -- 10^6. The search starts above the estimate and goes down, because the estimate may be off by one.
+  -- Returns the start and end of the part of the period that contains `offset`. Used if the parts have different
+  -- lengths: period = width * buckets + rest, where rest > 0. Part s begins at s * width + ceil(s * rest / buckets).
+  -- This is exact, because s * rest < buckets^2 <= 10^6. The estimate of s may be off by one, so the search starts
+  -- above the estimate and goes down.
   local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
     local begin, finish = s * width + ceil(s * rest / buckets), nil
@@ -89,9 +93,9 @@
       end
     end
 
-    -- Searches a list for the entry that must expire before the cost fits. The caller has looked at the first
-    -- `looked_at` entries without finding it. Returns the cost of all live entries, the number of expired entries, and
-    -- the instant for the answer. `counts`: the number of the first live entry, if known. `excess`: as in logged.
+    -- Searches a list for the entry that must expire before the cost fits. The caller has searched the first
+    -- `looked_at` entries in vain. Returns the cost of all live entries, the number of expired entries, and the instant
+    -- of the entry found. `counts`: the number of the first live entry, if known. `excess`: as in `logged`.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
@@ -165,8 +169,8 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- The cost fits once live entries of a total cost of live + excess have expired. If the cost can never fit, this
-    -- `excess` selects the first entry, because every entry has a cost.
+    -- The cost fits once the oldest live entries, of a total cost of live + excess, have expired. A cost above the
+    -- limit never fits. Then `excess` is very negative and selects the first entry, because every entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
     while live > 0 do

@@ -1,12 +1,12 @@
-  -- The penalty of the line before this one (limit/penalty.hpp). While the penalty runs, this line does not fit, and
-  -- the line before it is not charged. While no penalty runs, the line before it commits a violation if it does not
-  -- fit. A violation is written although the bill is refused.
+  -- Checks the penalty of the charge in the line before this line (limit/penalty.hpp). While the penalty runs, this
+  -- line does not fit, and the charge is not made. While no penalty runs, the charge is a violation if it does not fit.
+  -- The violation is written although the bill is refused.
   --
   -- State: the byte of the kind; the end of the last penalty (0: none); the number of violations; the times of these
   -- violations; the times at which earlier penalties began. Each time has seven bytes, and the number has one byte.
   --
-  -- `fitted`: whether the line before this one fits; nil if the client must send other windows. `first`: the length of
-  -- a first penalty. `kept`: the number of earlier penalties whose beginnings are kept.
+  -- `fitted`: true if the charge fits; nil if the client must send other windows. `first`: the length of a first
+  -- penalty. `kept`: how many of the latest penalties the state remembers.
   --
   -- Answer: the end of the penalty that runs or begins, or 0. Then 1 if the penalty begins now, else 0. Then the number
   -- of violations that count towards the next penalty.

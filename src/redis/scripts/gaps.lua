@@ -1,13 +1,13 @@
-    -- The state of a bucket with prefetched units (redis/prefetch/grant.hpp). Each charge takes a slot, an interval of
-    -- virtual time. When unused units are refunded, their slots become gaps before the TAT (theoretical arrival time),
-    -- between the slots of other charges. Later charges fill the gaps.
+    -- The state of a bucket whose units are prefetched (redis/prefetch/grant.hpp). Each charge takes a slot, an
+    -- interval of virtual time. When unused units are refunded, their slots become gaps: free time before the TAT
+    -- (theoretical arrival time), between the slots of other charges. Later charges fill the gaps.
     --
-    -- State: the byte of the kind, 9; the TAT and its fraction; the instant at which the state began (charges before
-    -- this instant were lost). Then the gaps, the earliest first, each as its start and end. A state of Kind.Gcra has
-    -- no gaps.
+    -- State: the byte of the kind; the TAT and its fraction; the instant since which the state has existed, because
+    -- charges before that instant were lost. Then the start and end of each gap, the earliest gap first. A state of
+    -- Kind.Gcra has no gaps.
 
-    -- Returns the start and end of the gap at byte `at`, without the part that is in the past. If the configured rate
-    -- has changed, a fraction may be too large for the new rate. It is then rounded so that the gap becomes shorter.
+    -- Returns the start and end of the gap at byte `at`, without the part that is in the past. If a fraction is too
+    -- large for the present rate, because the configured rate has changed, rounds it so that the gap becomes shorter.
     local function gap_at(state, at, count)
       local first, first_part, last, last_part = take('<dddd', state, at)
       if first < now then

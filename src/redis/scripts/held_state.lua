@@ -1,10 +1,11 @@
   -- The state of a concurrency limit: the permits that requests hold. A permit has 20 bytes: holder, serial number and
   -- cost. A permit that is not renewed expires.
   --
-  -- Up to `few_permits` permits form one string. The string begins with the byte of the kind, and with total cost,
-  -- first expiry and last expiry, 7 bytes each. Each permit follows after its expiry of 7 bytes. More permits form a
-  -- sorted set with the expiry as score, until no permit is held. The set has one more member, '', whose score is minus
-  -- the total cost.
+  -- Up to `few_permits` permits form one string. It begins with the byte of the kind, and with the total cost, the
+  -- first expiry and the last expiry, 7 bytes each. Then follow the permits, each after its expiry of 7 bytes.
+  --
+  -- More permits form a sorted set, whose scores are the expiries, until no permit is held. The set has one more
+  -- member, '', whose score is minus the total cost.
   local few_permits = 32
 
   -- Returns the total cost, the first expiry, the last expiry and the permits that have not expired, all from a string.

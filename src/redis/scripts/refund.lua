@@ -7,25 +7,25 @@
 --          which are the arguments of the kind's function below.
 -- returns  The number of corrected lines. Then the number of gaps of buckets that were lost. Then the call's number.
 --
--- A state that does not exist is unused. Then a refund changes nothing. If `actual` exceeds `reserved`, all of `actual`
--- is charged, as of the time of the charge. If a changed configuration has left a state of another kind, the state
--- stays as it is.
+-- A key without a state is unused. Then a refund changes nothing, and a settlement to more than `reserved` charges all
+-- of `actual`, as of the time of the charge. A state of another kind, which a changed configuration has left, remains
+-- unchanged.
 --
--- Nothing is corrected if the key was reset after the charge. A marker key has the time of the reset. Its name is not
--- in KEYS, but it is in the same slot.
+-- Nothing is corrected if the key was reset after the charge. A marker key (the key's name with ":reset") has the time
+-- of the reset. The marker is not in KEYS, but it is in the same slot.
 --
--- A refund changes nothing if the state with the charge was lost (FLUSHALL), because the present state counts other
--- requests. The states of windows, logs, and buckets with prefetched units contain enough to detect this loss. Other
--- states do not. No state shows that a promoted replica has missed the charge.
+-- A refund must change nothing if Redis has lost the state with the charge (FLUSHALL), because the present state counts
+-- other requests. The states of windows, of logs and of buckets with prefetched units contain enough to detect this
+-- loss; other states do not. No state shows that a replica was promoted before it got the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
--- Returns the function of a kind. That function corrects the charge of one line and returns true if the state has
--- changed. `state`: the string that is stored in the key; nil if the key has another Redis type (GET would return an
--- error). A kind's function is made only when the kind first occurs, as in charge.lua.
+-- Makes the function that corrects charges of a kind. The function corrects the charge of one line and returns true if
+-- the state has changed. `state`: the string that is stored in the key; nil if the key has another Redis type (GET
+-- would return an error). The function is made when the kind first occurs, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
@@ -57,9 +57,9 @@ local function kind_of(kind, now)
 
   if kind == Kind.Gcra then
 --#include spans.lua
-    -- `latest`: the instant up to which a higher cost may move the TAT; -1 for a queue. In a queue, charged_at is the
-    -- promised departure. A departure is refunded only if no later departure was promised, because no two requests may
-    -- have the same departure.
+    -- `latest`: how far a higher cost may move the TAT; -1 for a queue. For a queue, charged_at is the promised
+    -- departure. A departure is refunded only if it is the last one promised. Otherwise two requests could get the same
+    -- departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       if state and #state == 16 then
@@ -98,9 +98,9 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket with prefetched units: refunds the slots (intervals of virtual time) from `first` on, except the part in
-  -- the past. Only these slots become free, because later slots may belong to other charges. If there are too many
-  -- gaps, the shortest gap is dropped and counted in `lost`.
+  -- A bucket with prefetched units: refunds the slots (intervals of virtual time) from `first` on, except their part in
+  -- the past. Only these slots become free, because later slots may belong to other charges. If there are too many gaps
+  -- then, drops the shortest gap and counts it in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -117,8 +117,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Adds the refunded slots to the gaps. Returns false if the slots overlap a gap, because they were then refunded
-    -- before.
+    -- Adds the refunded slots to the gaps. Returns false if the slots overlap a gap: then they were refunded before.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
