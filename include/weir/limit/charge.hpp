@@ -42,8 +42,8 @@ struct Charge {
   // the limiter that is charged; keys without a slot in the table share one state for each limiter ID
   LimiterId limiter_id = 0;
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
-  // True: the charge before this one in the bill, which has the same rule, decides whether the request is
-  // admitted. This charge only adds an admitted request to the count of its limiter (limit/pair.hpp). Then
+  // True: this charge does not decide whether the request is admitted. The charge before it in the bill, of
+  // the same rule, decides. This charge only counts the request if it is admitted (limit/pair.hpp). Then
   // `enforced` is false.
   bool counted = false;
   // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.

@@ -111,12 +111,14 @@ class KeyTable {
 
   // Refunds one charge. Must be called at most once for each charge. `departure` must be the time of the
   // charge plus its delay. `overflow` must be Outcome::overflow of that charge; true selects the shared
-  // overflow cell.
+  // overflow cell. A log refunds the entry that contains the charge, even if that entry has moved to a later
+  // time.
   //
-  // Returns true if the state has changed, or if the key has no slot, because such a key is fresh already.
-  // Returns false if the state stays unchanged: a queue has promised a later departure, the charge has
-  // expired, or the key was reset or got another algorithm after the charge. A log refunds the entry that
-  // contains the charge, even if that entry has moved to a later time.
+  // Returns false if the state stays unchanged for one of these reasons:
+  // * A queue has promised a later departure.
+  // * The charge has expired.
+  // * After the charge, the key was reset or its rule got another algorithm.
+  // Otherwise returns true, even if the key has no slot, because a key without a slot is fresh already.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 

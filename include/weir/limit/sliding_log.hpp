@@ -79,8 +79,8 @@ class SlidingLog {
   // expires at `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // Return the mark (number of the time step) that contains an instant, the first instant of a mark, and the
-  // instant at which the entries of a mark expire.
+  // Convert between instants and marks (numbers of time steps). They return the mark that contains an
+  // instant, the first instant of a mark, and the instant at which the entries of a mark expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;

@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters have the same windows or periods; their limits may differ. A state that is
-// converted from one such limiter to the other and back must stay the same.
+// Returns true if both limiters have the same windows or periods, whatever their limits. A state that is
+// converted from one of them to the other and back must stay the same.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }

@@ -82,8 +82,9 @@ class Log : public LogReader {
   // contain the charge, if another worker's clock was ahead or no chunk was left. REQUIRES: the entry has not
   // expired.
   void take_back_from(const LogEntry& entry) noexcept;
-  // Adds entry.cost to the entry that contains an earlier charge. The entry then has at most `most_entered`,
-  // and the log at most SlidingLog::kMostTotal. Returns true if there is such an entry.
+  // Adds entry.cost to the log entry that contains an earlier charge. The log entry grows to `most_entered`
+  // at most, and the log to SlidingLog::kMostTotal at most. Returns false if no log entry contains the
+  // charge.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:

@@ -165,8 +165,8 @@ void Reader::read_shared(const SeeShared& see) {
 }
 
 // Converts an overflow cell (a state that keys without a slot share) to the limiters of the rule `next`, and
-// calls `see` with the result. States of single keys are converted later, when a charge uses them. No charge
-// will use the former index of an overflow cell, so it is converted now.
+// calls `see` with the result. The state of a single key is converted later, by the key's next charge. An
+// overflow cell must be converted now, because no charge will use its former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());

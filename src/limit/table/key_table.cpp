@@ -65,10 +65,10 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   return line;
 }
 
-// Returns the state with which a new slot of this key starts. Until now, the key's charges may have gone to
-// the overflow cell of its limiter ID (the state that keys without a slot share). So until that cell has
-// drained, a new slot starts with a copy of the cell. Otherwise a client could get a fresh limit by filling
-// the table. Permits are not copied, because they are released in the overflow cell.
+// Returns the state with which a new slot of this key starts. As long as the key had no slot, its charges
+// went to the overflow cell of its limiter ID, the state that keys without a slot share. So the slot starts
+// with a copy of that cell, unless the cell has drained. Otherwise a client could get a fresh limit by
+// filling the table. Permits are not copied, because they are released in the overflow cell.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);

@@ -14,9 +14,9 @@ void KeyTable::Impl::report_permits(const Charge& charge, const Limiter& limiter
   if (was != is) permit_observer({charge.key, charge.rule, static_cast<std::int64_t>(is - was)});
 }
 
-// A slot does not say which limiter its cell belongs to. But of all cells, only those of concurrency limits
-// never drain (return to the fresh state with time). All concurrency limits of a rule have the same
-// algorithm, so any of them can read such a cell.
+// A slot does not say which limiter its cell belongs to. But only the cells of concurrency limits never drain
+// (return to the fresh state with time), and all concurrency limits of a rule have the same algorithm. So any
+// of the rule's concurrency limits can read a cell that never drains.
 void KeyTable::watch_permits(std::span<const SavedRule> rules, PermitObserver see) {
   unwatch_permits();
   impl_->permit_observer = std::move(see);

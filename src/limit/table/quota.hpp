@@ -58,9 +58,9 @@ class Quota {
     std::iota(account_.begin(), account_.end(), RuleIndex{0});
   }
 
-  // Sets the accounts of all rules, and the size of the part that is reserved for each account in `entitled`.
-  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and at least
-  // as many elements as in the call before. Throws only std::bad_alloc.
+  // Sets the accounts of all rules. `entitled`: how many slots or chunks are reserved for each account.
+  // REQUIRES: accounts.of has an element for each RuleIndex with which take() is called, and at least as many
+  // elements as in the call before. Throws only std::bad_alloc.
   void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {
     by_rule_.resize(accounts.of.size());
     held_.resize(accounts.of.size());

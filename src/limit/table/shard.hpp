@@ -35,9 +35,9 @@ namespace weir::limit {
 
 // One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
 //
-// The time is exact, in µs, until the year 2111. It is exact for as long as possible, because a debt is added
-// to the state of a key until the key is evicted (limit/settle.hpp). Later times are rounded up to units of
-// 512 µs, so that no key is evicted too early. The latest time that fits is in 2682.
+// The time is exact, in µs, until the year 2111. Later times are rounded up to units of 512 µs, so that no
+// key is evicted too early. The latest time that fits is in 2682. Times so late occur if a key is in debt for
+// years (limit/settle.hpp).
 class Due {
  public:
   Due() = default;
