@@ -25,10 +25,11 @@ class LastRefunds {
   using Groups = boost::container::small_vector<Group, 4>;
 
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
-  // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise the
-  // refund for one rule would make the cached refusal of another rule unusable. The keys of one client may
-  // differ by a fixed amount (name_key.cpp). The multiplication below puts most pairs of such keys into
-  // different groups.
+  // unusable, so there are many groups.
+  //
+  // The keys of one request should be in different groups. Otherwise the refund for one rule would make the
+  // cached refusal by another rule unusable. The keys of one client may differ by a fixed amount
+  // (name_key.cpp). The multiplication below puts most pairs of these keys into different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }

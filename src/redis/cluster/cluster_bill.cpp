@@ -198,9 +198,9 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// If all lines are in one slot, the deny cache decides the bill. Otherwise asks the deny cache about each
-// line alone. Refuses the bill if the deny cache knows that one line is refused. Retry-After is the longest
-// wait of the lines that the cache refuses.
+// If all charges are in one slot, the deny cache decides the bill as a whole. Otherwise asks the deny cache
+// about each charge alone, and refuses the bill if the cache refuses one of them. Retry-After is then the
+// longest wait of the refused charges.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));

@@ -137,8 +137,7 @@ class Pipeline {
   // Returns true if a gathered bill (the charges of one request) or refund was not sent yet.
   [[nodiscard]] bool gathers() const noexcept { return !gathered_.empty() || !refunds_.empty(); }
 
-  // Sorts the gathered bills (the charges of one request each) and refunds by slot, so that bills that may
-  // share a call are adjacent.
+  // Sorts the gathered bills and refunds by slot. Bills that may share a call are adjacent then.
   void order_by_slot();
   // Adds a bill (the charges of one request) to the gathered bills, from which take_group() removes it. Bills
   // for which requests wait come before bills that prefetch units.

@@ -24,8 +24,8 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges Redis may have made for a bill (the charges of one request) whose answer was
-// unreadable. weir cannot refund such charges.
+// Returns how many charges Redis may have made for a bill whose reply weir could not read. weir cannot refund
+// these charges.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(
       std::count_if(charges.begin(), charges.end(),
@@ -51,9 +51,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_. A
-// lost or repeated reply is such a case: each later call would get the reply to another call. So weir then
-// answers no call, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless. One
+// reason is a lost or repeated reply: each later call would get the reply to another call. Then weir answers
+// no call, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {

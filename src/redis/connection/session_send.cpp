@@ -32,7 +32,7 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 // Returns how many charges of a sent call Redis may have made although no answer came.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  // Returns 0 if the call has no number, because such a call was gathered but not sent.
+  // Returns 0 if the call has no number: weir has gathered the call but not sent it.
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
@@ -190,8 +190,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// Sets the one timer of all calls and commands to the earliest deadline. The timer keeps this time even if
-// the call with this deadline is answered before.
+// Sets the one timer of all calls and commands to the earliest deadline. The timer is not set again if that
+// call is answered before.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;

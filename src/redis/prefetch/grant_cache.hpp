@@ -69,7 +69,7 @@ class GrantCache {
 
   [[nodiscard]] const GrantStats& stats() const noexcept { return stats_; }
 
-  // A key is hot if at least kHot of its requests were sent to Redis within a span, which is a quarter of
+  // A key is hot if weir sent at least kHot of its requests to Redis within a span. A span is a quarter of
   // `hold`.
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, as a number of requests

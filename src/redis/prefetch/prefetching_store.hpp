@@ -38,8 +38,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // prefetched units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Refuses a bill as Store::refuses does. If prefetched units can pay for a line (charge), they admit it. So
-  // only the other lines can refuse the bill.
+  // Does the same as Store::refuses(), but only for the charges that prefetched units cannot pay. Prefetched
+  // units admit the other charges.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {

@@ -73,7 +73,7 @@ inline constexpr std::size_t kMostLines = 64;
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
-// The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
+// The most lines of one call of refund.lua. Redis needs less than a millisecond for so many.
 inline constexpr std::size_t kMostRefunds = 256;
 
 // Appends one EVALSHA command of refund.lua to `out`. REQUIRES: 1 ≤ refunds.size() ≤ kMostRefunds.

@@ -37,8 +37,8 @@
     return begin, finish
   end
 
-  -- Returns the functions for logs that are lists. Called only if there is such a log, because making a function costs
-  -- as much as a charge.
+  -- Makes the functions for logs that are lists. Called only if a log is a list, because making a function costs as
+  -- much as a charge.
   local function of_lists()
     local _, become = beyond_strings()
     -- Returns a function that turns a string with too many entries into a list. If the list cannot be made, the
@@ -192,8 +192,8 @@
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    -- The head's total cost is less than that of the entries. weir never writes such a state, so the script treats the
-    -- state as lost.
+    -- The entries cost more than the total cost in the head. weir never writes that, so the script treats the state as
+    -- lost.
     if live < 0 then
       live = 0
     end

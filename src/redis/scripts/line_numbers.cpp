@@ -227,8 +227,8 @@ struct ToOutcome {
     outcome->retry_after = {};
     return outcome;
   }
-  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir's charges never make
-  // such a state, and its times would overflow.
+  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir never charges so much,
+  // and the times of that state would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
     const auto refills = Ticks{second / rate.count + 1};

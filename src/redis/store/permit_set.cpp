@@ -6,8 +6,8 @@ namespace weir::redis {
 
 namespace {
 
-// The most permits that one call of refund.lua renews or releases. Redis runs such a call in less than a
-// millisecond.
+// The most permits that one call of refund.lua renews or releases. Redis needs less than a millisecond for so
+// many.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
