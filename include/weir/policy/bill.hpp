@@ -41,9 +41,9 @@ class Bill {
     outcomes_.emplace_back();
     return true;
   }
-  // Adds the cost to the charge that the same rule already has for this key, and the line's descriptors and
-  // overdraft to those of the charge. For an elastic rule, changes both charges. Returns the sum of the costs
-  // and overdrafts; nullopt if there is no such charge.
+  // Adds the cost, the overdraft and the descriptors to the charge that the same rule already has for this
+  // key. An elastic rule has two charges, and both change. Returns the sum of the costs and overdrafts;
+  // nullopt if the rule has no charge for this key.
   std::optional<limit::Cost> merge(const RuleLine& line, const limit::Key& key, limit::Cost cost) noexcept;
   void clear() noexcept {
     charges_.clear();
@@ -70,7 +70,7 @@ class Bill {
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
 };
 
-// Refers to one charge of a bill. `bill` is null if there is no such charge.
+// Refers to one charge of a bill. `bill` is null if the function that returns this object found no charge.
 struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;

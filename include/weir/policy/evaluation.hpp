@@ -49,10 +49,12 @@ struct Objection {
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
-// Returns the status of the response to the client. It is 401 for a missing credential (api_key, user, org,
-// service, claim, cert) and 413 for a body that is too long. It is 415 for a compressed or otherwise encoded
-// body. It is 503 if too many rules apply or the keys of a token's issuer are not available, and 400 for
-// every other objection.
+// Returns the status of the response to the client:
+// * 401: a credential is missing (api_key, user, org, service, claim, cert).
+// * 413: the body is too long.
+// * 415: the body is compressed or otherwise encoded.
+// * 503: too many rules apply, or the keys of a token's issuer are not available.
+// * 400: every other objection.
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // Returns the sentence that tells the client why weir rejects the request. The text needs no escaping in
 // JSON.

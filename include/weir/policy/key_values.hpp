@@ -58,8 +58,8 @@ struct KeyValue {
 // (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
-// Returns what slot_hash_of_client() returns for such a request. REQUIRES: one value for each part of the
-// key.
+// Returns what slot_hash_of_client() returns for a request whose key has these values. REQUIRES: one value
+// for each part of the key.
 [[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,
                                                   base::SipKey key);
 
