@@ -41,8 +41,8 @@ bool is_client_host(std::string_view value) {
          value.starts_with("${host}:");
 }
 
-// Returns true for a directive by which nginx may refuse requests. Also returns true for unknown directives
-// with such a name, so that weir admits no request that nginx would refuse.
+// Returns true if the directive may make nginx refuse requests. Decides by the beginning of the name, so
+// unknown directives count too: weir must not admit a request that nginx would refuse.
 bool is_guard(std::string_view name) {
   constexpr auto kHelpers = std::to_array<std::string_view>(
       {"auth_basic_user_file", "auth_request_set", "auth_delay", "auth_jwt_key_file", "auth_jwt_key_request",

@@ -16,7 +16,7 @@ struct HostUnit {
   friend bool operator==(const HostUnit&, const HostUnit&) = default;
 };
 
-// Returns the units in such an order that the first unit that matches a host belongs to the server that nginx
+// Returns the units in an order in which the first unit that matches a host belongs to the server that nginx
 // chooses. The last unit is the default server, for all hosts. `members`: the indexes of the listener's
 // servers.
 [[nodiscard]] std::vector<HostUnit> order_hosts(const std::vector<Server>& servers,

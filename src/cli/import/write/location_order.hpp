@@ -19,9 +19,10 @@ struct OrderedLocation {
   bool closed = false;  // true: answers 403, because weir cannot express the path; `path` also matches others
 };
 
-// Returns the locations in such an order that the first location that matches a path is the one that nginx
-// chooses. If weir cannot translate a regular expression, adds a note and leaves the location out. But if
-// nginx may refuse requests to the location, keeps it and marks it as closed, so that weir answers 403.
+// Returns the locations in an order in which the first location that matches a path is the one that nginx
+// chooses. If weir cannot translate a location's regular expression, adds a note and omits the location.
+// Exception: if nginx may refuse requests to that location, keeps it and marks it as closed, so that weir
+// answers 403.
 [[nodiscard]] std::vector<OrderedLocation> order_locations(const std::vector<Location>& locations,
                                                            Notes& notes);
 

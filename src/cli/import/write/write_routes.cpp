@@ -32,8 +32,8 @@ std::string changes_table(const FieldChanges& changes) {
   return pairs.empty() ? std::string() : inline_table(pairs);
 }
 
-// Returns true for the answer of a `return` directive. All fields of such an answer are in respond.headers,
-// because no rule applies to it.
+// Returns true if the action is a `return` directive to which no rule applies. The response fields of this
+// answer are in respond.headers, not in headers.response.
 bool is_return(const Action& action) {
   return action.scheme.empty() && !action.limited;
 }
