@@ -98,9 +98,9 @@ base::Result<admin::ServerFigures> Program::change_server(const admin::ServerCha
   return base::Error{unknown("there is no upstream " + in_quotes(change.upstream), names)};
 }
 
-// Returns a line for each server that an operator changed, for the process that takes over. A line begins
-// with a word. Then come 1 if the server is drained and 0 otherwise, the configured weight, the weight that
-// replaces it, the upstream and the server. Tabs separate the parts.
+// Returns a line for each server that an operator changed, for the process that takes over. The parts of a
+// line are separated by tabs: a word; 1 if the server is drained, otherwise 0; the configured weight and its
+// replacement; the upstream; the server.
 std::vector<std::string> Program::changed_servers() const {
   std::vector<std::string> lines;
   for (const auto& each : servers()) {

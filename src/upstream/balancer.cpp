@@ -122,11 +122,11 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
   return best;
 }
 
-// Implements weighted rendezvous hashing. `word`: the hash of the request's hash key. A hash of the word and
-// the server's identity gives a number u for each server, and the server with the smallest ln(1/u) ÷ weight
-// is chosen. A server's number does not depend on the other servers. So if a server is added or removed, no
-// word moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in Schindelhauer and
-// Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
+// Implements weighted rendezvous hashing. `word`: the hash of the request's hash key. Each server gets a
+// number u, which is a hash of `word` and the server's identity. The server with the smallest ln(1/u) ÷
+// weight is chosen. A server's number does not depend on the other servers. So if a server is added or
+// removed, no request moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in
+// Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t word) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));

@@ -27,8 +27,8 @@ namespace weir::upgrade {
 struct UpgradeReport {
   std::string fault;    // why the upgrade failed; empty if it succeeded
   pid_t successor = 0;  // process ID of the new process
-  // The numbers of keys that were restored (`keys`), that were lost because their rules had changed
-  // (`changed`), and that were lost because the new table had no room (`left_out`).
+  // How many keys were restored (`keys`), were lost because their rules had changed (`changed`), and were
+  // lost because the new table had no room (`left_out`).
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // how long the pause of decisions lasted until the handover
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }

@@ -75,8 +75,8 @@ void AdmissionController::hold(const policy::Bill& bill) {
   }
 }
 
-// Reserves room for the objects that hold permits. Must be called before Redis is charged. Without such an
-// object, weir would renew a permit in Redis until weir stops.
+// Reserves room for the objects that hold permits. Must be called before Redis is charged. If memory ran out
+// afterwards, no object would release the permit, and weir would renew it until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -259,7 +259,7 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   // If a rule has a settlement, a correction of an earlier charge may have freed units since Redis answered.
-  // So for such a rule, only a penalty counts as a certain refusal: no correction ends a penalty.
+  // So only a penalty, which no correction ends, is a certain refusal by that rule.
   const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;
@@ -364,8 +364,8 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Stores each rule that limits WebSocket or gRPC messages and whose charge got no answer from Redis. This
-// process counts the messages for such a rule, under the client's key in Redis.
+// Stores the rules that limit WebSocket or gRPC messages and whose charge Redis did not answer. For these
+// rules this process counts the messages, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {

@@ -199,8 +199,8 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
-  // The delay is at least 1 µs, so that the request joins the lane (the queue of one key) even if its
-  // departure is due. Tickets that are due earlier then depart first.
+  // The delay is at least 1 µs. So the request joins the lane (the queue of one key) even if its departure is
+  // due, and tickets that are due earlier depart first.
   outcome.delay = std::max(won_->departure.at - now, base::Duration(1));
   return true;
 }

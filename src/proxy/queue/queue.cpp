@@ -87,8 +87,8 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.place_ = &client;
 }
 
-// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs; its client then moves behind
-// the other clients. Otherwise the client keeps its turn.
+// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs. Then its client has its next
+// turn after all other clients; otherwise the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;

@@ -14,8 +14,14 @@ struct KeysFileEdit {
   net::FileStamp stamp{};     // of the new file
 };
 
-// Changes one key in the file, which keeps its owner and its permissions. The file is replaced as a whole, so
-// readers see either the old or the new one. Reads the file first, so that changes by hand are kept.
+// Changes one key in the file. Blocks until the new file and its name are on the disk.
+// * Replaces the file as a whole, so readers see either the old or the new one. The file keeps its owner and
+//   its permissions.
+// * Reads the file first, so that changes by hand are kept.
+// * Locks the file, so that two processes of weir never change it at the same time: the second one gets the
+//   fault Busy.
+// * Checks once more, immediately before it replaces the file, whether somebody has changed the file, because
+//   an editor does not use the lock. If so, it also returns Busy.
 //
 // Locks the file, so that two processes of weir never change it at the same time: the second one gets the
 // fault Busy. An editor does not use this lock. So the function checks once more, immediately before it

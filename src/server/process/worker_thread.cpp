@@ -238,8 +238,8 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
-// Returns true if no connection is left. A closed acceptor may still have accepted a client whose session has
-// not begun. A drain waits for such a client; a hard stop does not.
+// Returns true if no connection is left. A closed acceptor may have accepted a client whose session has not
+// begun. A drain waits for this client; a hard stop does not.
 bool WorkerThread::is_empty() {
   forget_drained();
   const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),
