@@ -65,8 +65,8 @@ using ReloadDone = std::function<void(const ReloadOutcome&)>;
 struct UpgradeOutcome {
   std::string fault;         // why the upgrade failed; empty if the new process serves and this process ends
   std::int64_t process = 0;  // process ID of the new process
-  // Numbers of keys that were restored, that were lost because their rules changed, and that were lost for
-  // lack of room in the new table.
+  // How many keys were restored, were lost because their rules changed, and were lost for lack of room in the
+  // new table.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // the longest time that requests waited
 };
