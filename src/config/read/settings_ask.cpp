@@ -22,8 +22,8 @@ bool requires_certificates(const net::ListenerSettings& listener) {
          listener.tls->client_auth == net::ClientAuth::Require;
 }
 
-// Anybody who can ask can use up the limits of others. So a listener that other machines can reach must know
-// who asks.
+// Anybody who can ask can use up the limits of others. So a listener that other machines can reach must
+// require a token or a certificate.
 void read_ask_token(const TableReader& table, net::ListenerSettings& listener) {
   listener.ask.token = read_token(table, listener.address);
   const bool reachable = table.has("address") && !is_loopback(listener.address);

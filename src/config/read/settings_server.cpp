@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLeastHead = 1 << 10;
 constexpr std::uint64_t kMostHead = 1 << 20;
-// The fewest bytes in the token of a listener that other machines can reach.
+// The minimum length in bytes of a listener's token, if other machines can reach the listener.
 constexpr std::size_t kShortestToken = 16;
 
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {

@@ -29,7 +29,7 @@ enum class Kind : std::uint8_t {
   OneOrMoreTables,  // a table or a list of tables, all with one schema
   Named,            // a table whose keys are names that the user chooses
   Mixed,            // a value of one of several shapes, which the reader's code checks
-  // The kinds below describe only shapes of values. No key has such a kind.
+  // The kinds below describe only shapes of values. No key has one of them as its kind.
   Each,     // a list; each element has one of several shapes
   Share,    // a number that may have a fraction; `least` and `most` are its bounds in hundredths
   Present,  // only the value `true`

@@ -14,8 +14,8 @@ namespace {
 
 using policy::Attribute;
 
-// Returns true if every request has the attribute. In a part of a key, weir never uses the alternatives after
-// such an attribute.
+// Returns true if every request has the attribute. Then weir never uses the alternatives that follow the
+// attribute in a part of a key.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);

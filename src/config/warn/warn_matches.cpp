@@ -1,6 +1,5 @@
-// Warns of conditions that probably do not do what was intended. These are overrides that a client can
-// choose, regular expressions with a character that no path contains, and geographic places that no database
-// knows.
+// Warns of conditions that are probably mistakes: overrides that a client can choose, regular expressions
+// with a character that no path contains, and geographic places that no database knows.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
 

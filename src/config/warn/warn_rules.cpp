@@ -79,7 +79,7 @@ void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
 }
 
 // Warns if a rule refuses every request that does not state its cost. Does not warn if the default cost is
-// the highest admitted cost plus 1, because such a configuration deliberately makes a stated cost obligatory.
+// the highest admitted cost plus 1: then the operator has made a stated cost obligatory on purpose.
 void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
   const auto most = most_at_once(rule);

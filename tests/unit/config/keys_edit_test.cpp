@@ -124,8 +124,8 @@ TEST(KeysEdit, RefusesAFileWithMistakes) {
   EXPECT_TRUE(edited.text.empty());
 }
 
-// weir edits the text of the file line by line. It refuses a file that has its keys in any other form than
-// [[key]] tables with one entry a line, so that it never damages the file.
+// weir edits the text of the file line by line. To damage no file, weir refuses a file unless its keys are
+// [[key]] tables with one entry a line.
 TEST(KeysEdit, RefusesAFileThatDoesNotWriteEachValueOnALineOfItsOwn) {
   for (const auto* text :
        {"key = [{ key = \"a\", user = \"u\" }]\n", "[[key]]\nkey = \"a\"\n\"user\" = \"u\"\n",

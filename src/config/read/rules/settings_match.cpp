@@ -30,8 +30,8 @@ void read_path(const TableReader& table, policy::Match& match) {
   match.path = std::move(*path);
 }
 
-// Reads `methods`. A method in lower case is reported as a mistake, because weir rejects requests with such a
-// method (status 400).
+// Reads `methods`. Reports a method in lower case as a mistake, because weir rejects requests with a method
+// in lower case (status 400).
 void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())

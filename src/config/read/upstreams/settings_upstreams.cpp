@@ -219,7 +219,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-// Reads `tls`. Sets the name that a server's certificate must have, for each server without such a name.
+// Reads `tls`. If a server has no own name for its certificate, sets the name that the certificate must have.
 void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
   settings.tls.ca = readable_file(table, "ca", context);
