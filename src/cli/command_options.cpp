@@ -10,8 +10,8 @@ namespace weir::cli {
 
 namespace {
 
-// The names of the option for the configuration file, for commands without another positional argument. With
-// such a command, the user may omit the option's name, as in weir check FILE.
+// The names of the option for the configuration file, for commands without another positional argument. The
+// name FILE has no dashes, so the user may omit the option's name, as in weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
 // Declares the option for the configuration file. Both weir check FILE and weir check --config FILE work.
