@@ -34,10 +34,10 @@ struct TokenKey {
 inline constexpr std::size_t kMostJwks = 100;  // the largest number of keys in a JWK set
 
 // Chooses the key for a token with this algorithm and `kid` (nullopt: the token has no `kid`). Considers only
-// keys that permit the algorithm; returns Algorithm if there is none. Returns the key whose ID is `kid`.
-//
-// If there is no such key, considers the keys that have no ID; if the token has no `kid`, considers all keys.
-// If exactly one key is considered, returns it. Otherwise returns TokenFault::Key.
+// keys that permit the algorithm; returns TokenFault::Algorithm if there is none. Then chooses:
+// * if the token has a `kid`: the key with this ID; if there is none, the only key without an ID;
+// * otherwise: the only key.
+// If several keys remain, or none, returns TokenFault::Key.
 [[nodiscard]] std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                                    std::string_view algorithm,
                                                                    std::optional<std::string_view> kid);

@@ -335,7 +335,7 @@ TEST_F(FallBack, ShadowRuleRefusesNothingAlsoWithoutRedis) {
   EXPECT_FALSE(fallback_.charges()[0].enforced);
 }
 
-// One Redis node was unreachable. The charges of the other nodes keep their outcomes.
+// One Redis node was unreachable. The charges that other nodes answered keep their outcomes.
 TEST_F(FallBack, OnlyRulesWhoseRedisNodeIsUnreachableFallBack) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;

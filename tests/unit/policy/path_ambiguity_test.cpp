@@ -1,5 +1,5 @@
-// Servers read some paths in several ways. weir rejects such a path if a condition, a key or a route treats
-// these readings differently. Otherwise weir accepts the path.
+// Servers read some paths in several ways. weir rejects an ambiguous path if a condition, a key or a route
+// would treat its readings differently. Otherwise weir accepts the path.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/explain_request.hpp"

@@ -143,8 +143,8 @@ TEST_F(ElasticLimit, NormalLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two requests admitted before
 }
 
-// weir charges each request to both limits. If it charged only the limit in force, a client could use up one
-// limit after the other when the load rises and falls.
+// weir charges each request to both limits. Otherwise a client could use up one limit after the other when
+// the load rises and falls.
 TEST_F(ElasticLimit, AdmissionsAtLowLoadUseUpTheLimitForHighLoad) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);

@@ -18,8 +18,8 @@ struct EditedField {
   std::string name;
   TextTemplate value;
   bool replaces = false;  // true: `set`, which drops fields of the same name; false: `add`
-  // True: the field describes the body of a server's answer, or its caching. Answers that weir creates itself
-  // do not get such a field.
+  // True: the field describes the body of a server's answer, or its caching. weir does not add the field to
+  // answers that it creates itself.
   bool describes_body = false;
 };
 
