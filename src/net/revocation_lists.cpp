@@ -66,8 +66,8 @@ Trusted contents_of(const X509_STORE* store) {
 }
 
 // Returns what is wrong with the revocation lists of this authority; empty if one of them is valid for it.
-// Two authorities have the same name while an authority replaces its key, so a list with the name of one may
-// belong to the other.
+// While an authority replaces its key, two authorities have the same name. So a list with the right name may
+// belong to the other authority.
 std::string fault_for(X509* authority, const Trusted& trusted) {
   const X509_NAME* name = X509_get_subject_name(authority);
   if ((X509_get_key_usage(authority) & KU_CRL_SIGN) == 0)

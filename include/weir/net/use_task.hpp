@@ -6,8 +6,8 @@
 // Stores the operation's error in `ec`, and returns its other result if it has one.
 //
 // The reactor may destroy the waiting coroutine's frame, and Asio may destroy the operation's handler, in any
-// order. Frame and handler have pointers to each other. The one that is destroyed first sets the pointer in
-// the other to null. A handler whose frame is destroyed does nothing.
+// order. Frame and handler point to each other. The destructor of each sets the pointer in the other to null.
+// A handler without a frame does nothing.
 #pragma once
 
 #include "weir/net/asio.hpp"

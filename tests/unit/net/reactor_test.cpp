@@ -60,7 +60,8 @@ TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
   EXPECT_FALSE(run(context, until_readable()));
 }
 
-// A port beyond the events that one call of epoll_wait returns has not heard of its bytes yet.
+// One call of epoll_wait returns a limited number of events. Ports beyond that number do not know of their
+// bytes yet.
 TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsLooks) {
   auto& reactor = Reactor::of(context.get_executor());
   constexpr int kMany = 300;
