@@ -48,7 +48,7 @@ bool AskService::check_token() {
 }
 
 // A proxy that asks by forward authentication passes a 401 on to its client, who can do nothing about the
-// token of the proxy. So its calls get 500, which operators of the proxy notice.
+// proxy's token. So weir answers 500, which the proxy's operators notice.
 net::Task<Ending> AskService::refuse_access() {
   call_.worker.counters.ask.denied.add();
   if (call_.settings.api == AskSettings::Api::Decide && call_.buffers.head.path == kForwardAuthPath)

@@ -41,8 +41,9 @@ bool only_checks(const ask::Question& question) noexcept {
                      [](const policy::Descriptor& descriptor) { return descriptor.cost == limit::Cost{0}; });
 }
 
-// Returns true if clients must see the fields of `a` rather than those of `b`: refusals go first, the one
-// with the longest wait before the others. Otherwise the answer with the smallest remaining share goes first.
+// Returns true if clients must see the fields of `a` rather than those of `b`. A refusal goes before an
+// admission, and the refusal with the longer wait before the other. An admission with a smaller remaining
+// share goes before other admissions.
 bool speaks_before(const ask::Answer& a, const ask::Answer& b) noexcept {
   if (a.allowed != b.allowed) return !a.allowed;
   constexpr auto kNever = std::numeric_limits<std::uint64_t>::max();

@@ -197,8 +197,8 @@ TEST_F(AdmissionDenials, PenaltyCountedWithoutRedisEndsWhenRedisAnswersAgain) {
   EXPECT_EQ(Asked(site).verdict(), Verdict::Forward);
 }
 
-// A response may refund a charge at any time. So after an earlier refusal by such a rule, the next request
-// may be admitted.
+// A response may refund a charge of this rule at any time. So the next request may be admitted although an
+// earlier one was refused.
 TEST_F(AdmissionDenials, RefusalOfARuleWithASettlementIsNotCached) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
