@@ -113,7 +113,7 @@ TEST_F(PermitExpiry, PermitsInASetExpireWithTheLastOfThem) {
   EXPECT_EQ(minutes_left(), 120);
 }
 
-// The first permit expires, but the others must keep their time to live.
+// The first permit expires, but the key must live as long as the other permits.
 TEST_F(PermitExpiry, ExpiringPermitsDoNotShortenTheTimeToLive) {
   const auto expired = take(1us);
   take(60min);

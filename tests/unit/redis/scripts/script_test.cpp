@@ -117,8 +117,8 @@ TEST_F(Script, RedisGivesTheSameOutcomesAsTheLocalLimiters) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis stores no TAT (theoretical arrival time) that lies in the past. A limiter treats such a TAT
-      // like the present time.
+      // Redis stores no TAT (theoretical arrival time) that lies in the past, because a limiter treats a past
+      // TAT like the present time.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }

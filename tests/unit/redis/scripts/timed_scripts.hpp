@@ -60,8 +60,8 @@ class TimedScripts {
     const auto name = key_name("w", key);
     connection_.ask({"DEL", name, "life:" + name, "since:" + name});
   }
-  // Deletes all keys in Redis. Then switches between the normal scripts and a variant that keeps at most 2
-  // entries in a string, so that tests often reach lists and sorted sets.
+  // Deletes all keys in Redis. Then switches from the normal scripts to a variant that keeps at most 2
+  // entries in a string, or back. The variant makes tests reach lists and sorted sets often.
   void forget_all() {
     connection_.ask({"FLUSHDB"});
     little_ = 1 - little_;
