@@ -63,8 +63,8 @@ TEST(LeakyBucket, QueueLengthCountsRequestsAndNotTheirCosts) {
   }
 }
 
-// Rejects such a cost, because a client that declares its own cost could otherwise block all other clients
-// for years.
+// A queue rejects very high costs. Otherwise a client that declares its own cost could block all other
+// clients for years.
 TEST(LeakyBucket, CostAbove1000IsNeverAdmittedIfTheQueueIsShorter) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);

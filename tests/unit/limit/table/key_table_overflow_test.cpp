@@ -45,9 +45,9 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// A key that finds no slot in the table is charged in an overflow cell, a state that all such keys share. If
-// the key gets a slot later, it must not have more units than that cell has left. So a client cannot gain a
-// full limit by filling the table and waiting.
+// All keys without a slot are charged in one state, the overflow cell. If a key gets a slot later, it must
+// not have more units than the overflow cell has left. Otherwise a client could gain a full limit by filling
+// the table and waiting.
 TEST_F(KeyTableTest, ClientThatFillsTheTableDoesNotRegainItsFullLimit) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
