@@ -106,8 +106,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// A client may have a counter in only one of the two summaries, but may have had costs in the other one, too.
-// These costs are at most the smallest count of that other summary.
+// A client that has a counter in only one of the two summaries may have had costs in the other summary, too.
+// These costs are at most the smallest count of the other summary.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;
