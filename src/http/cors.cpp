@@ -132,8 +132,8 @@ std::string_view permitted_origin(const CorsSettings& cors, const Fields& reques
 }
 
 bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept {
-  // The last three fields override the method in many server frameworks, so such a request need not be a
-  // preflight.
+  // The last three fields override the method in many server frameworks. So an OPTIONS request with one of
+  // them need not be a preflight.
   constexpr std::string_view kNever[] = {"authorization", "cookie", "x-http-method-override", "x-http-method",
                                          "x-method-override"};
   const auto& fields = request.fields;

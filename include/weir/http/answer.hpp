@@ -28,8 +28,8 @@ struct RateLimitHeaders {
   base::Duration more_after{};  // parameter `t` of RateLimit; in a refusal also Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
   bool exceeded = false;        // true: the client is over a soft limit, so weir writes X-RateLimit-Exceeded
-  // True for a concurrency limit, whose state does not depend on time. weir writes the parameter `qu` for
-  // such a limit, but no `w`, `t` or X-RateLimit-Reset.
+  // True for a concurrency limit, whose state does not depend on time. Then weir writes the parameter `qu`,
+  // but no `w`, `t` or X-RateLimit-Reset.
   bool concurrency = false;
 };
 

@@ -53,9 +53,9 @@ namespace weir::http {
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);
 
-// Returns the normal form of the host, a view of the argument, if the authority is a name in lower case
-// without final dot, alone or with a port. Such an authority is valid. Otherwise returns an empty text. Costs
-// less than valid_authority() and normalise_host(), and most requests have such an authority.
+// Returns the host, which is a view of the argument, if the authority is a name in lower case without final
+// dot, alone or with a port. Otherwise returns an empty text. Most authorities are of this form, which is
+// valid and normal. For them, this function costs less than valid_authority() and normalise_host().
 [[nodiscard]] std::string_view plain_host(std::string_view authority) noexcept;
 
 // Returns true if the text is empty or a valid uri-host [ ":" port ] (RFC 9110 §7.2). The host must be an
