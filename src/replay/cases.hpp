@@ -76,8 +76,8 @@ class Cases {
   void add(const Reset& reset);
 
   // Adds releases of permits for requests that the log refused but the replay admits. The log cannot say when
-  // such a request would have ended. So its permit is released after the average duration of the requests
-  // that the log admitted.
+  // these requests would have ended. So each of their permits is released after the average duration of the
+  // requests that the log admitted.
   void add_guesses();
 
   // Returns the reset keys, with their names under the replayed rules. Must be called after all lines were

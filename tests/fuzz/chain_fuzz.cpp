@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Checks that a rejected bill has charged nothing. Nevertheless the bill may evict a key whose limit has
-// refilled, or move a key within the table. So a key may use the overflow cell (the state that all keys
-// outside the table share) although it had its own state before, or the reverse.
+// Checks that a rejected bill has charged nothing. The bill may still evict a key whose limit has refilled,
+// or move a key within the table. So a key that had its own state may now use the overflow cell (the state
+// that all keys outside the table share), or the reverse.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);

@@ -26,7 +26,7 @@ struct Problem {
   std::string type;    // without the prefix "urn:ietf:params:acme:error:"
   std::string detail;  // for people
 };
-// Returns an empty problem if the text is not such an error.
+// Returns an empty problem if the text is not a problem document (RFC 7807).
 [[nodiscard]] Problem parse_problem(std::string_view text);
 // Returns "DETAIL (TYPE)", at most 500 bytes and without control characters.
 [[nodiscard]] std::string in_words(const Problem& problem);
