@@ -168,7 +168,7 @@ class Python(TestCase):
         with self.assertRaisesRegex(RuntimeError, "400.*attributes"):
             self.client(fail_open=True).permit(attribute={"user": "ann"}).__enter__()
 
-    def test_token(self):
+    def test_client_sends_its_token_and_raises_if_it_is_wrong(self):
         weir = self.start(Weir(configuration(listener='token = "0123456789abcdef"')))
         self.complete(self.client(weir.port, token="0123456789abcdef"))
         with self.assertRaisesRegex(RuntimeError, "401"):
@@ -181,7 +181,7 @@ class Python(TestCase):
         eventually(lambda: weir.metric("weir_connections_open") <= 1, "only the admin's connection is open")
         self.complete(client)
 
-    def test_batch(self):
+    def test_batch_of_100_questions_is_decided_in_order_and_of_101_rejected(self):
         question = {"domain": "mail", "attributes": {"customer": "acme"}}
         answers = self.client().decide(*[question] * 100)
         self.assertEqual([answer["allowed"] for answer in answers], [True] * 20 + [False] * 80)
@@ -211,7 +211,7 @@ class Python(TestCase):
             with self.assertRaisesRegex(self.module.Silent, "max_permits"):
                 self.complete(client, user="bob")
 
-    def test_example_of_use(self):
+    def test_example_of_the_guide_works(self):
         _, use, batch = blocks_in("python")
         names = {"ask_the_model": lambda prompt: (prompt.upper(), REAL), "customers": ["acme"] * 21 + ["globex"]}
         sample = self.load(blocks_in("python")[0])
@@ -239,7 +239,7 @@ class OtherLanguages(TestCase):
         self.assertEqual(done.stdout.splitlines(), self.wanted, done.stderr)
 
     @unittest.skipUnless(shutil.which("node"), "node is not there")
-    def test_node(self):
+    def test_javascript_client_decides_and_settles_as_documented(self):
         client, use = blocks_in("javascript")
         use = use.replace("new Weir({", "new Weir({ url: `http://127.0.0.1:${setting.port}`, timeout: setting.patience,")
         main = use.replace("export function", "function") + NODE
@@ -247,7 +247,7 @@ class OtherLanguages(TestCase):
         self.run_program({"weir.mjs": client, "main.mjs": main.replace("import { Weir }", "import { Refused, Silent, Weir }")}, ["node", "main.mjs"])
 
     @unittest.skipUnless(shutil.which("go"), "go is not there")
-    def test_go(self):
+    def test_go_client_decides_and_settles_as_documented(self):
         client, use = blocks_in("go")
         use = use.replace("client := &weir.Client{URL: \"http://127.0.0.1:9100\", Timeout: 250 * time.Millisecond}\n", "")
         self.run_program({"go.mod": "module app\n\ngo 1.19\n", "weir/weir.go": client, "main.go": GO + use}, ["go", "run", "."])

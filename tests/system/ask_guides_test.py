@@ -160,7 +160,7 @@ class Behind:
         finally:
             self.weir.signal(signal.SIGCONT)
 
-    def test_commands_of_the_guide(self):
+    def test_commands_of_the_guide_print_the_shown_output(self):
         """Runs the commands of curl, and compares their output. The other commands install and start what this test has started."""
         curl = f"curl() {{ command curl --connect-to ':8080:127.0.0.1:{self.proxy.port}' \"$@\"; }}\n"
         seen = 0
@@ -174,7 +174,7 @@ class Behind:
                 seen += 1
         self.assertGreater(seen, 0)
 
-    def test_explanation_of_the_guide(self):
+    def test_explain_command_of_the_guide_admits_the_request(self):
         for command in re.findall(r"^    (weir explain .*)$", page(self.guide).read_text(), re.M):
             words = command.replace("--config /etc/weir/weir.toml", f"--admin 127.0.0.1:{self.weir.admin}").split()[1:]
             self.assertRegex(run_weir(*words)[1], "(?s)reports .*admits.*answer +200")
@@ -293,7 +293,7 @@ class BehindNginxInDocker(BehindNginx):
     keys = False
     test_load_balancer_names_the_client = test_missing_key_is_401 = test_rule_with_a_charge_counts_each_request = None
     test_delayed_request_waits_in_weir = test_concurrency_limit_counts_only_questions = None
-    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide = test_explanation_of_the_guide = None
+    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide_print_the_shown_output = test_explain_command_of_the_guide_admits_the_request = None
     test_weir_listens_on_a_socket = None
 
     def weir_text(self):
@@ -353,7 +353,7 @@ class BehindCaddyInDocker(BehindCaddy):
     """docker/compose.caddy.yaml: with a token, and without API keys."""
 
     keys = False
-    test_load_balancer_names_the_client = test_commands_of_the_guide = test_explanation_of_the_guide = None
+    test_load_balancer_names_the_client = test_commands_of_the_guide_print_the_shown_output = test_explain_command_of_the_guide_admits_the_request = None
 
     def weir_text(self):
         return (TREE / "docker/ask/weir.toml").read_text()
@@ -365,7 +365,7 @@ class BehindCaddyInDocker(BehindCaddy):
 class Traefik(TestCase):
     """Questions as forward.go and forwarded_header.go of Traefik 3 make them: a GET with the client's fields and these."""
 
-    def test_questions_of_traefik(self):
+    def test_questions_of_traefik_are_decided_for_its_client(self):
         behind = Behind()
         behind.guide = "behind-caddy-traefik"
         weir = self.start(behind.make_weir())

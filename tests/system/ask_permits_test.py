@@ -161,7 +161,7 @@ class Permits(AskTestCase):
         self.assertEqual(asker.settle(permit, cost=10).status, 200)
         eventually(lambda: asker.decide(ip=ADA)["remaining"] >= 80, "Redis has the settlement")
 
-    def test_wrong_settlements(self):
+    def test_wrong_settlements_get_400_and_say_what_to_write(self):
         weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, permit=True)["permit"]

@@ -59,30 +59,30 @@ class Same(AskTestCase):
                 self.assertEqual(proxied[number], asked[number])
         self.assertGreater(len({status for status, *_ in asked}), 1, "some requests pass, and some do not")
 
-    def test_every_algorithm(self):
+    def test_questions_and_requests_have_the_same_outcomes_under_every_algorithm(self):
         for more in ALGORITHMS:
             with self.subTest(**more):
                 self.assert_same([rule("each", "3/1000day" if "align" not in more else "3/day", key='["ip"]', **more)], MIXED)
 
-    def test_costs_conditions_and_several_rules(self):
+    def test_questions_and_requests_have_the_same_outcomes_with_costs_and_conditions(self):
         rules = [rule("all", "20/1000day", key="[]", algorithm='"fixed_window"'),
                  rule("cost", "5/1000day", key='["ip"]', cost='{ query = "cost", default = 1 }', match='{ path = "/a" }', algorithm='"fixed_window"'),
                  rule("deletes", "1/1000day", key='["ip", "path"]', match='{ methods = ["DELETE"] }', algorithm='"fixed_window"'),
                  rule("trial", "1/1000day", key='["ip"]', mode='"shadow"', algorithm='"fixed_window"')]
         self.assert_same(rules, MIXED * 2)
 
-    def test_missing_values(self):
+    def test_questions_and_requests_have_the_same_outcomes_if_a_key_is_missing(self):
         requests = [*MIXED, *[("GET", "/", {**ADA, "X-Api-Key": "k"})] * 2]
         for on_missing in ("skip", "reject", "ip"):
             with self.subTest(on_missing):
                 limit = rule("keys", "2/1000day", key='["api_key"]', on_missing=f'"{on_missing}"', algorithm='"fixed_window"')
                 self.assert_same([limit], requests)
 
-    def test_penalties(self):
+    def test_questions_and_requests_have_the_same_outcomes_during_penalties(self):
         penalty = rule("minute", "2/1000day", key='["ip"]', penalty='{ for = "1h" }', algorithm='"fixed_window"')
         self.assert_same([penalty], MIXED)
 
-    def test_unknown_keys(self):
+    def test_questions_and_requests_have_the_same_outcomes_with_unknown_api_keys(self):
         client = 'unknown_keys = "reject"\nkeys = "keys.toml"'
         requests = [*MIXED, ("GET", "/", {"X-Api-Key": "unknown"})]
         self.assert_same([rule("keys", "2/1000day", key='["ip"]')], requests, client=client, files={"keys.toml": KEYS})

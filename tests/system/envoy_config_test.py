@@ -55,16 +55,16 @@ class EnvoyConfigurations(TestCase):
         message = message_factory.MessageFactory(self.pool).GetPrototype(self.pool.FindMessageTypeByName(kind))()
         return json_format.ParseDict(value, message, descriptor_pool=self.pool)
 
-    def test_configuration_of_envoy(self):
+    def test_envoy_accepts_the_configuration_of_the_guide(self):
         configuration = next(document for document in documents_in("behind-envoy.md") if "static_resources" in document)
         read = self.read(BOOTSTRAP, configuration)
         self.assertEqual([cluster.name for cluster in read.static_resources.clusters], ["weir", "app"])
 
-    def test_token_for_weir(self):
+    def test_envoy_accepts_the_token_setting_of_the_guide(self):
         fragment = next(document for document in documents_in("behind-envoy.md") if "grpc_service" in document)
         self.assertEqual(self.read(GRPC_SERVICE, fragment["grpc_service"]).initial_metadata[0].key, "authorization")
 
-    def test_patches_of_istio(self):
+    def test_envoy_accepts_the_istio_patches_of_the_guide(self):
         filters = [document for document in documents_in("behind-istio.md") if document["kind"] == "EnvoyFilter"]
         patches = [patch for one in filters for patch in one["spec"]["configPatches"]]
         self.assertEqual({patch["applyTo"] for patch in patches}, set(PATCHED))

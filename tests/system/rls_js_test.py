@@ -49,7 +49,7 @@ class RlsOfJs(RlsTestCase):
             self.assertEqual(answer.overall_code, OVER_LIMIT)
             self.assertGreater(int(fields_of(answer)["retry-after"]), 0)
 
-    def test_descriptors_and_costs(self):
+    def test_each_descriptor_is_charged_its_cost(self):
         weir = self.secured(rule("wide", "9/day", key=by("path"), **WINDOW), rule("tight", "2/day", key=by("user"), **WINDOW))
         self.assertEqual([status.limit_remaining for status in self.ask(weir, {"path": "/", "hits": 5}, {"user": "ann"}).statuses], [4, 1])
         answer = self.ask(weir, {"path": "/"}, {"user": "ann"}, hits=2)

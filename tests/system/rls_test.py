@@ -277,7 +277,7 @@ class SameAsTheProxy(SeveralWays):
                   {"refill": '"stepwise"'}, {"algorithm": '"gcra"', "burst": 29}, {"algorithm": '"sliding_window"', "buckets": 10},
                   {"algorithm": '"fixed_window"', "penalty": '{ after = 3, for = "1h" }'})
 
-    def test_every_algorithm(self):
+    def test_calls_and_requests_have_the_same_outcomes_under_every_algorithm(self):
         for more in self.ALGORITHMS:
             seed = random.randrange(1 << 32)
             with self.subTest(seed=seed, **more):
