@@ -80,7 +80,7 @@ class Trial {
   }
 
   // Takes more permits of one key than the scripts store as a string, so that they make a sorted set. Each
-  // permit has a call of its own. So few calls are sent at once that no two of them share a command.
+  // permit has a call of its own. Sends only a few calls at once, so that no two of them share a command.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });

@@ -190,8 +190,8 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
 }
 
 // Adds a grant (prefetched units) to the entry of its key. Merges grants of one window, because their units
-// are interchangeable. An element that never had a grant is used before a used-up grant, because units may
-// still be put back into the latter.
+// are interchangeable. Uses an element that never had a grant rather than that of a used-up grant, because a
+// request may still put units back into a used-up grant.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;

@@ -60,9 +60,11 @@ class GrantCache {
   // in Redis.
   void forget(const limit::Charge& line) noexcept;
 
-  // Appends refunds to `back`, and frees the entries of keys that no request has used for `hold`. The
-  // refunded units belong to these keys, to grants whose units have all expired, or to windows' grants older
-  // than `hold`. Stops once `back` has `most` elements; the next call continues.
+  // Appends refunds of unspent units to `back`. Stops once `back` has `most` elements; the next call
+  // continues. Refunds and frees:
+  // * the entries of keys that no request has used for `hold`;
+  // * grants whose units have all expired;
+  // * grants of windows that are older than `hold`.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
   // Appends refunds of all units to `back`. Stops once `back` has `most` elements; the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
