@@ -217,9 +217,9 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // The best latency is never more than 5/4 of the quick mean. A quick mean that far below the best latency
-  // is no accident, but the slow mean would lower the best latency later. Until then, the limit would rise
-  // too high.
+  // The best latency is at most 5/4 of the quick mean. If the quick mean falls further below the best
+  // latency, this is no accident. Without this line only the slow mean would lower the best latency, and
+  // until then the limit would rise too high.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
