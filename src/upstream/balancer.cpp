@@ -81,7 +81,7 @@ std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> load
   return within;
 }
 
-// Mixes the bits of `word`: every bit of the result depends on every bit of the word.
+// Mixes the bits of `word`: every bit of the result depends on every bit of `word`.
 std::uint64_t mix(std::uint64_t word) noexcept {
   word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;
   word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;

@@ -41,9 +41,9 @@ inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause th
 // dates of an authority do not cause a flood of orders.
 [[nodiscard]] std::chrono::seconds pause_after_success(const Validity& validity) noexcept;
 
-// Returns true if weir must wait until `next`, a time that some weir has written as the end of a pause.
-// `first`: as for retry_pause(). A time that is more than a day and more than `first` in the future comes
-// from a wrong clock, so weir does not wait for it.
+// Returns true if weir must wait until `next`, which this or another weir has written as the end of a pause.
+// Returns false if `next` is more than a day and more than `first` in the future, because a wrong clock wrote
+// such a time. `first`: as for retry_pause().
 [[nodiscard]] bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept;
 
 // Returns how long weir waits before it asks for the renewal window again. `retry_after`: the time that the

@@ -10,7 +10,7 @@ namespace weir::observe {
 
 // Which requests have a span that weir exports.
 struct Sampling {
-  // The share of sampled requests, in parts of a million, among requests whose caller's flag does not decide.
+  // How many of a million requests are sampled, if the caller's flag does not decide.
   std::uint32_t per_million = 10'000;
   bool parent = true;    // true: if a trusted peer sent a `sampled` flag, it decides
   bool refusals = true;  // true: every request that a rule refused is exported, too

@@ -61,7 +61,7 @@ class ExchangeContext {
   // and the log show the same id.
   void name_request();
 
-  // Gives the request its place in a trace. Continues the trace of a trusted peer. REQUIRES [tracing].
+  // Adds the request to a trace: to that of a trusted peer, otherwise to a new one. REQUIRES [tracing].
   void join_trace();
   // Replaces the client's traceparent by weir's own, for the server. Removes the tracestate of a trace that
   // the request does not continue. REQUIRES join_trace().

@@ -166,7 +166,8 @@ bool AnswerRelay::is_message_refused() const noexcept {
 
 // Ends a gRPC call that sent more messages than a rule permits. If the client's protocol has trailers, the
 // trailers tell the client why. If a message of the client exceeded the limit, the charge for the call
-// remains, as for a client that leaves. Otherwise a client could avoid the charge in this way.
+// remains, as for a client that leaves. Otherwise a client could avoid the charge by sending too many
+// messages.
 net::Task<Outcome> AnswerRelay::refuse_message() {
   if (gate_ != nullptr && gate_->refuses())
     context_.admission.settlements().end_call(http::kGrpcResourceExhausted);

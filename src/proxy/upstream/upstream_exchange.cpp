@@ -137,8 +137,8 @@ void UpstreamExchange::send_request() {
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
   attempt_.handed_over_before = attempt_.handed_over;
-  // True if at least one byte was sent, or if sending did not fail: if a reused connection was already dead,
-  // no byte reached a server.
+  // The server may have the request, unless sending failed before the first byte. That happens if a reused
+  // connection was already dead.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
@@ -313,8 +313,8 @@ Outcome UpstreamExchange::give_up() {
     context_.report.failure = "upstream_crowded";
     context_.append_retry_after(*attempt_.room_after);
   }
-  // A 502 means that the server broke off a gRPC call, so its charges are settled as for status UNAVAILABLE.
-  // If a deadline ended the call (504), the charges remain, because the client may choose the deadline.
+  // 502: the server broke off a gRPC call, so weir settles the charges of the call as for status UNAVAILABLE.
+  // 504: a deadline ended the call. Then the charges remain, because the client may choose the deadline.
   if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   return {attempt_.error};
 }

@@ -77,7 +77,8 @@ struct RealIp {
   std::vector<std::string> trusted;  // addresses of set_real_ip_from
   std::string header = "X-Real-IP";  // nginx's default
   bool recursive = false;
-  // False: `trusted` lacks an address that weir cannot use (weir accepts addresses, blocks and `unix:`).
+  // False: nginx trusts an address that weir cannot use, so `trusted` lacks it. (weir accepts addresses,
+  // blocks and `unix:`.)
   bool whole = true;
   friend bool operator==(const RealIp& a, const RealIp& b) {
     return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive && a.whole == b.whole;
