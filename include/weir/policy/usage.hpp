@@ -22,8 +22,8 @@ struct UsageLine {
   bool known = false;        // set by the caller; false: the rule's store did not answer
 };
 
-// Returns a line for each enforced rule that counts this client alone, with the client's key in the rule.
-// Returns at most limit::kMaxCharges lines. Includes a rule if its conditions on the client hold: tier,
+// Returns the limits of the enforced rules that count this client alone, with the client's key in each rule.
+// Returns at most limit::kMaxCharges limits. Includes a rule if its conditions on the client hold: tier,
 // country, ip and hours. Ignores its other conditions, and overrides with other conditions. REQUIRES: the
 // request's token was verified if needs_claims_for_usage().
 //

@@ -1,5 +1,5 @@
-// The state that several weirs share in Redis. A bill is the list of charges of one request; each charge is a
-// line of the bill. A script in Redis checks and charges a bill in one round trip.
+// The state that several weirs share in Redis. A bill is the list of charges of one request. A script in
+// Redis checks and charges a bill in one round trip.
 //
 // Each worker has one store. A store has one connection, or one connection to each master of a cluster. The
 // store belongs to the worker's io_context and thread. Any thread may call stats(), state() and why_down().
@@ -111,28 +111,28 @@ class Store {
   [[nodiscard]] bool finish();
   void stop();  // fails waiting calls with the error Stopped, and closes the connection forever
 
-  // Checks all lines (charges) of a bill, then charges all enforced lines or none, exactly as
-  // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's
-  // time, to which the times in the outcomes refer. After an error sets none of these, except in a cluster
-  // (see below). If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
+  // Checks all charges of a bill, then makes all enforced charges or none, exactly as limit::KeyTable::charge
+  // does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's time, to which the times
+  // in the outcomes refer. After an error sets none of these, except in a cluster (see below). If charge()
+  // throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
   //
-  // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all lines have different keys. The spans
+  // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all charges have different keys. The spans
   // must live until the coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
   //
-  // In a cluster, some nodes may be unavailable while others answer. Lines that are paid with prefetched
-  // units need no node. Outcome::ahead says which server's clock decided a line.
-  // * If a node is unavailable, charge() returns an error, and `unasked` names the lines without an outcome.
-  //   The outcomes of all other lines are set. These lines are charged, unless Redis refused one of them.
-  // * After any other error, `unasked` names all lines.
+  // In a cluster, some nodes may be unavailable while others answer. Charges that prefetched units pay need
+  // no node. Outcome::ahead says which server's clock decided a charge.
+  // * If a node is unavailable, charge() returns an error, and `unasked` names the charges without an
+  //   outcome. All other outcomes are set, and their charges are made unless Redis refused one of them.
+  // * After any other error, `unasked` names all charges.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Then sets the
   // outcomes to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges
-  // nothing. Returns nullopt if Redis must decide, which is always so if a line may delay the request.
-  // REQUIRES: what charge() requires. If a line's cost depends on the response, the caller may use the result
-  // only if that line has a penalty (Outcome::penalty_left).
+  // nothing. Returns nullopt if Redis must decide, which is always so if a charge may delay the request.
+  // REQUIRES: what charge() requires. If the cost of a charge depends on the response, the caller may use the
+  // result only if a penalty refuses that charge (Outcome::penalty_left).
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 

@@ -180,8 +180,8 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   return sent;
 }
 
-// Refunds the charged lines (charges) of a bill that a node refused. If memory runs out, some of them remain
-// charged.
+// Refunds the charges that were made for a bill that a node refused. If memory runs out, some of the charges
+// remain.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
@@ -215,7 +215,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   std::optional<base::TimePoint> clock;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
-    // asks Redis, because a refusal by this line may be a violation, which Redis must count
+    // asks Redis, because a refusal of this charge may be a violation, which Redis must count
     if (!known && charges[i].penalty != nullptr) return std::nullopt;
     if (!known) outcomes[i] = {.allowed = true};
     if (!clock) clock = known;

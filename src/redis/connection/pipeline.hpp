@@ -60,8 +60,8 @@ struct Call {
   // Must be called when this call has received its answer. Returns true if it was the last one for which the
   // coroutine waits. The caller should then resume the coroutine.
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
-  // Returns true if Redis charged the bill: it refused no enforced line (charge). Must be called after the
-  // call was answered.
+  // Returns true if Redis charged the bill: it refused no enforced charge. Must be called after the call was
+  // answered.
   [[nodiscard]] bool charged() const noexcept;
 };
 
@@ -149,7 +149,7 @@ class Pipeline {
   // many of them are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
   // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. If `all` is
-  // false, leaves half of the pipeline's capacity free for bills. If `by_slot`, all lines of a group are in
+  // false, leaves half of the pipeline's capacity free for bills. If `by_slot`, all refunds of a group are in
   // one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
   // Keeps a vector of bills that the caller no longer needs, so that its memory is used again.

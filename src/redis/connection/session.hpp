@@ -50,7 +50,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
-  // Sends a bill with any number of lines (charges).
+  // Sends a bill with any number of charges.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;

@@ -22,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 // can be sent, too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines (charges) of a bill that prefetched units do not pay for, so Redis must decide them. Also has the
-// index of each line in the whole bill.
+// The charges of a bill that prefetched units do not pay for, so Redis must decide them. Also has the index
+// of each charge in the whole bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -35,10 +35,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Stores which of these lines (charges) got no answer. `lines` has their indices in this object.
+  // Stores which of these charges got no answer. `lines` has their indices in this object.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns which of these lines (charges) got no answer, by their indices in the whole bill.
+  // Returns which of these charges got no answer, by their indices in the whole bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -71,7 +71,7 @@ bool check_here(SharedGrants& units, const limit::Charge& line, Clock::time_poin
   return line.lease != 0 && line.cost == 0 && units.peek(line, now, outcome);
 }
 
-// Pays lines (charges) of the bill with prefetched units, and adds all other lines to `rest`.
+// Pays charges of the bill with prefetched units, and adds all other charges to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -84,8 +84,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Before, the outcome of a line that was paid with
-// prefetched units is relative to the grant's own estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Until this call, the outcome of a charge that
+// prefetched units paid is relative to the grant's own estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)

@@ -1,5 +1,5 @@
-// Pays lines (charges) of one worker's bills with units that were prefetched from Redis. If the units for a
-// line are not enough, Redis decides the line. If Redis refuses the bill, the units are put back.
+// Pays charges of one worker's bills with units that were prefetched from Redis. If the units for a charge
+// are not enough, Redis decides the charge. If Redis refuses the bill, the units are put back.
 //
 // Belongs to the store's worker. All workers share the units (redis::SharedGrants).
 #pragma once
@@ -34,8 +34,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // Returns true if the rule of any of the charges prefetches units (has a `lease`).
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Charges a bill as Store::charge does. `unasked` never contains lines (charges) that were paid with
-  // prefetched units. If memory runs out, those units are put back.
+  // Charges a bill as Store::charge does. `unasked` never contains charges that were paid with prefetched
+  // units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
   // Does the same as Store::refuses(), but only for the charges that prefetched units cannot pay. Prefetched

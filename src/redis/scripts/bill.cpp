@@ -83,8 +83,8 @@ void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::s
   append_bulk(out, std::to_string(keys));
 }
 
-// Returns true if two bills have a key in common. Compares all pairs of lines (charges): there are few
-// (kMostLines), and time spent in weir is cheaper than time spent in Redis.
+// Returns true if two bills have a key in common. Compares all pairs of charges: there are few (kMostLines),
+// and time spent in weir is cheaper than time spent in Redis.
 bool share_keys(std::span<const BillRequest> bills) noexcept {
   const auto meet = [](Lines some, Lines others) {
     return std::any_of(some.begin(), some.end(), [&](const limit::Charge& line) {

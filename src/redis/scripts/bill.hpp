@@ -46,10 +46,10 @@ using CallNumber = std::uint64_t;
 // list of free slots was full.
 [[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
-// The lines (charges) of one bill.
+// The charges of one bill.
 using Lines = std::span<const limit::Charge>;
 
-// A bill to send to charge.lua: its lines (charges), and the ID of the permits that it may take.
+// A bill to send to charge.lua: its charges, and the ID of the permits that it may take.
 struct BillRequest {
   Lines lines;
   PermitId hold{};

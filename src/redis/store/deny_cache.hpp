@@ -5,10 +5,11 @@
 // uses the cache. Pure: time is an argument. The number of entries is fixed. If a set of entries is full, a
 // new state replaces the oldest one.
 //
-// The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
-// again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
-// Redis would return now. A refusal from the cache is right for three reasons.
-//  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
+// A bill is the list of charges of one request. For each charge of a refused bill, the cache stores the state
+// of the key, not the refusal, and evaluates the limiter again. So a request of lower cost gets its own
+// answer. Retry-After, Remaining and Reset are those that Redis would return now. A refusal from the cache is
+// right for three reasons. 1. A state does not contain the time (src/limit), and charges only add to it. A
+// state to which more was
 //     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
 //     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
 //  2. Redis read its clock at an unknown instant between `sent` and `received`. The cache refuses only if the
@@ -16,9 +17,9 @@
 //     the assumption that Redis read its clock at `received`. So the cache stops refusing up to one round
 //     trip too early, and weir asks Redis. The cache never stops too late, and this uncertainty never makes
 //     Retry-After too short. The two clocks may drift apart by one part in kPace.
-//  3. The cache refuses only if it has the states of all lines of the bill. So it can return the longest wait
-//     of all lines that refuse. If other requests have charged a line since, its cached state is older, and
-//     its wait may be too short.
+//  3. The cache refuses only if it has the states for all charges of the bill. So it can return the longest
+//     wait of all charges that are refused. If other requests have charged one of the keys since, the key's
+//     cached state is older, and its wait may be too short.
 // A limiter's refusal is a violation if the rule has a penalty, and Redis must count it. So for such a rule
 // the cache refuses only while a penalty runs.
 //
@@ -82,8 +83,8 @@ class DenyCache {
   // Returns Redis's time if Redis would refuse the bill now. Returns nullopt if Redis must be asked. Sets the
   // outcomes; the times in them refer to the returned time.
   //
-  // Each line has its own estimate of Redis's time. Outcome::ahead is this estimate minus the returned time.
-  // So the outcomes describe the same instants as those of Redis.
+  // Each charge has its own estimate of Redis's time. Outcome::ahead is this estimate minus the returned
+  // time. So the outcomes describe the same instants as those of Redis.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 
