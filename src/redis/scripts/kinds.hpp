@@ -17,7 +17,7 @@ enum class Kind : std::uint8_t {
   Permits = 7,         // concurrency limit
   Reset = 8,           // only in refund.lua: resets the key
   GapGcra = 9,         // the same as Gcra, for a rule with `lease`; the state may have gaps (free time slots)
-  Penalty = 10,        // no charge: the penalty for the charge in the line before; only in charge.lua
+  Penalty = 10,        // not a charge: the penalty of the charge in the line before; only in charge.lua
 };
 
 }  // namespace weir::redis

@@ -1,6 +1,7 @@
-// Converts one line (charge) of a bill to the arguments of the scripts, and the numbers of a reply to an
-// outcome. The comments at the top of charge.lua and refund.lua describe the numbers of each kind of line.
-// Pure.
+// The lines that the scripts get, and the outcomes that follow from their answers. Pure.
+//
+// A line is the numbers that a script gets for one charge. A charge with a penalty has a second line, for the
+// penalty. The comments at the top of charge.lua and refund.lua describe the numbers of each kind of line.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -43,7 +44,7 @@ struct Refund {
 // The numbers that a script receives for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
-// The number of values that a reply has for each line (charge).
+// The number of values that a reply has for each line.
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
@@ -53,15 +54,16 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns true if the scripts implement this limiter.
 [[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
 
-// Returns the numbers of a line for charge.lua. `decider`: null, or the limiter of the line that decides for
-// this line (limit/pair.hpp). `around`: Redis's approximate time, for which weir sends the calendar windows.
-// The script checks that Redis's time is in one of these windows. REQUIRES: is_known(*charge.limiter).
+// Returns the line of a charge for charge.lua. `decider`: null, or the limiter of another charge that decides
+// for this one (limit/pair.hpp). `around`: Redis's approximate time, for which weir sends the calendar
+// windows. The script checks that Redis's time is in one of these windows. REQUIRES:
+// is_known(*charge.limiter).
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
-// Returns the script's line for the charge's penalty, as numbers. The script expects it directly after the
-// line of the charge itself. REQUIRES: charge.penalty.
+// Returns the line for the charge's penalty. The script expects this line directly after the line of the
+// charge. REQUIRES: charge.penalty.
 [[nodiscard]] ChargeNumbers penalty_numbers_of(const limit::Charge& charge) noexcept;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
