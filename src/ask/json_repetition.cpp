@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/json.hpp>
 #include <boost/json/basic_parser_impl.hpp>
 
 namespace weir::ask {
@@ -70,7 +71,34 @@ class NameCheck {
   std::optional<std::string> repeated_;
 };
 
+// Returns the number of colons outside of strings. A JSON text has one for each member.
+std::size_t count_colons(std::string_view text) noexcept {
+  std::size_t colons = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (text[i] == '\\')
+      ++i;  // the next character is part of the escape
+    else if (text[i] == ':' && !in_string)
+      ++colons;
+  }
+  return colons;
+}
+
+std::size_t count_members(const json::value& value) noexcept {
+  std::size_t members = 0;
+  if (const auto* array = value.if_array())
+    for (const auto& element : *array) members += count_members(element);
+  if (const auto* object = value.if_object())
+    for (const auto& member : *object) members += 1 + count_members(member.value());
+  return members;
+}
+
 }  // namespace
+
+bool may_repeat_members(std::string_view text, const json::value& parsed) noexcept {
+  return count_colons(text) != count_members(parsed);
+}
 
 std::optional<std::string> repeated_member(std::string_view text) {
   json::basic_parser<NameCheck> parser{json::parse_options{}};

@@ -6,7 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include <boost/json/fwd.hpp>
+
 namespace weir::ask {
+
+// Returns false if no object in `text` repeats a member. Costs much less than repeated_member(). `parsed`:
+// the value of `text`, in which each object has each name once.
+[[nodiscard]] bool may_repeat_members(std::string_view text, const boost::json::value& parsed) noexcept;
 
 // Returns the name of the first member that repeats another one of its object (RFC 7493 §2.3). REQUIRES: the
 // text is valid JSON whose nesting is bounded.

@@ -144,9 +144,11 @@ base::Result<Value> read(std::string_view text, Take take) {
   json::error_code ec;
   json::parse_options options;
   options.max_depth = kDeepest;
-  const auto said = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
+  std::array<unsigned char, 4096> room;  // large enough for most calls, so that parsing allocates nothing
+  json::monotonic_resource memory(room.data(), room.size());
+  const auto said = json::parse(json::string_view(text.data(), text.size()), ec, &memory, options);
   if (ec) return base::Error{"the body is not valid JSON: " + ec.message()};
-  if (const auto name = repeated_member(text))
+  if (const auto name = may_repeat_members(text, said) ? repeated_member(text) : std::nullopt)
     return base::Error{"an object has the member " + quoted(*name) + " more than once; write it once"};
   Value read;
   if (auto fault = take(said, read)) return base::Error{std::move(*fault)};

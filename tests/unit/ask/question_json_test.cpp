@@ -62,6 +62,7 @@ TEST(QuestionJson, RejectsRepeatedMembers) {
               testing::HasSubstr(R"("plan")"));
   EXPECT_THAT(fault_in(R"([{}, {"headers": {"A": "1", "A": "1"}}])"), testing::HasSubstr(R"("A")"));
   EXPECT_THAT(settle_fault_in(R"({"permit": "1-a", "cost": 5, "cost": 0})"), testing::HasSubstr(R"("cost")"));
+  EXPECT_THAT(fault_in(R"({"path": "/a\\", "domain": "\":", "path": "/"})"), testing::HasSubstr(R"("path")"));
 }
 
 TEST(QuestionJson, AcceptsOneNameInSeveralObjects) {
