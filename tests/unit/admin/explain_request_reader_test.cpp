@@ -58,7 +58,7 @@ TEST(ExplainRequestReader, RejectsWrongMembersOfAQuestion) {
       {R"({"descriptor":["a"]})", "\"descriptor\" is not an object"},
       {R"({"descriptor":{"a":1}})", "\"a\" is not a string"},
       {R"({"exact":1})", "\"exact\" is neither true nor false"},
-      {R"({"cost":0})", "\"cost\" is not a whole number from 1 to 2147483648"},
+      {R"({"cost":-1})", "\"cost\" is not a whole number from 0 to 2147483648"},
       {R"({"cost":"1"})", "\"cost\" is not a whole number"}};
   for (const auto& [text, fault] : cases) {
     policy::ExplainRequest explain_request;

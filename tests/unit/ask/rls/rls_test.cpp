@@ -57,19 +57,23 @@ TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
   EXPECT_FALSE(read_rls_call(text)->hits);
 }
 
-TEST(RlsCall, NoRuleAppliesToADescriptorThatCostsNothing) {
-  std::string text;
-  pbf_writer call(text);
-  call.add_string(1, "edge");
-  {
-    pbf_writer descriptor(call, 2);
-    add_entry(descriptor, "a", "b");
-    pbf_writer(descriptor, 3).add_uint64(1, 0);
+// Libraries leave out a number that is 0, so that the message of the number is empty.
+TEST(RlsCall, DescriptorOfNoHitsIsACheck) {
+  for (const auto& hits : {std::string("\x08\x00", 2), std::string()}) {
+    std::string text;
+    pbf_writer call(text);
+    call.add_string(1, "edge");
+    {
+      pbf_writer descriptor(call, 2);
+      add_entry(descriptor, "a", "b");
+      descriptor.add_message(3, hits);
+    }
+    const auto read = read_rls_call(text);
+    ASSERT_TRUE(read);
+    ASSERT_EQ(read->descriptors.size(), 1U);
+    EXPECT_EQ(read->descriptors[0].entries.size(), 1U);
+    EXPECT_EQ(read->descriptors[0].cost, 0U);
   }
-  const auto read = read_rls_call(text);
-  ASSERT_TRUE(read);
-  ASSERT_EQ(read->descriptors.size(), 1U);
-  EXPECT_TRUE(read->descriptors[0].entries.empty());
 }
 
 TEST(RlsCall, DescriptorsMayStateTheirOwnCost) {
