@@ -101,6 +101,7 @@ void AdmissionController::leave_to_lane(const Departure& departure) {
 // Refunds all charges apart from the charge of `lane`; null: refunds all. Keeps permits until the exchange
 // ends, because adaptive limiters also learn from an upstream that was not reached.
 void AdmissionController::refund_but(const limit::Key* lane) {
+  if (!local_charged_ && !fallback_charged_ && !remote_charged_) return settlements_.cancel();
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
