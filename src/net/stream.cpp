@@ -46,7 +46,7 @@ std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
 }
 
 std::size_t send_one(int fd, std::string_view bytes, ErrorCode& ec) noexcept {
-  return sent_by([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL); }, ec);
+  return sent_by([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); }, ec);
 }
 
 std::size_t send_two(int fd, std::string_view first, std::string_view second, ErrorCode& ec) noexcept {
@@ -55,16 +55,16 @@ std::size_t send_two(int fd, std::string_view first, std::string_view second, Er
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  return sent_by([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); }, ec);
+  return sent_by([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); }, ec);
 }
 
 }  // namespace
 
 Stream::Stream(int fd) noexcept : fd_(fd) {}
 
+// Each call on the socket has the flag MSG_DONTWAIT, so the socket needs no system call that makes it
+// non-blocking.
 Stream::Stream(const Executor& executor, int fd) : Stream(fd) {
-  int on = 1;
-  ::ioctl(fd_, FIONBIO, &on);
   port_ = std::make_unique<Port>(Reactor::of(executor), fd_);
 }
 
@@ -108,7 +108,7 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
   if (port_ && !port_->may_read()) ec = asio::error::would_block;
   if (ec) return 0;
   for (;;) {
-    const auto got = ::recv(fd_, at, size, 0);
+    const auto got = ::recv(fd_, at, size, MSG_DONTWAIT);
     if (got > 0) {
       if (static_cast<std::size_t>(got) < size) port_->drained();
       return static_cast<std::size_t>(got);
@@ -197,7 +197,7 @@ Task<ErrorCode> Stream::handshake() {
 
 std::size_t Stream::peek(char* at, std::size_t size, ErrorCode& ec) noexcept {
   ec = {};
-  const auto got = ::recv(fd_, at, size, MSG_PEEK);
+  const auto got = ::recv(fd_, at, size, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0) return static_cast<std::size_t>(got);
   if (got == 0)
     ec = asio::error::eof;
@@ -213,7 +213,8 @@ Port::Wait Stream::wait_for_more() noexcept {
 
 bool Stream::skip(std::size_t size) noexcept {
   std::array<char, 2048> scratch{};
-  return size <= scratch.size() && ::recv(fd_, scratch.data(), size, 0) == static_cast<ssize_t>(size);
+  return size <= scratch.size() &&
+         ::recv(fd_, scratch.data(), size, MSG_DONTWAIT) == static_cast<ssize_t>(size);
 }
 
 ErrorCode Stream::send_ahead(std::string_view proxy_header) noexcept {

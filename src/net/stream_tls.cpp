@@ -96,7 +96,8 @@ BIO_METHOD* bio_method() {
 }  // namespace
 
 Stream::Tls::Tls(SSL_CTX* context, int socket) {
-  auto view = std::make_unique<BioView>(BioView{socket, &incoming, &outgoing, MSG_NOSIGNAL, &ended});
+  auto view =
+      std::make_unique<BioView>(BioView{socket, &incoming, &outgoing, MSG_NOSIGNAL | MSG_DONTWAIT, &ended});
   BIO* bio = BIO_new(bio_method());
   if (bio != nullptr) ssl = SSL_new(context);
   if (ssl == nullptr) {

@@ -24,7 +24,7 @@ namespace weir::net {
 class Stream final : public DuplexStream {
  public:
   // Takes ownership of the descriptor of a stream socket. The socket must be connected, or begin_connect()
-  // must connect it.
+  // must connect it; for begin_connect(), the socket must be non-blocking.
   Stream(const Executor& executor, int fd);
   // Makes the server's end of a TLS connection. handshake() must precede all other calls. Until the client's
   // first octet arrives, the stream uses no more memory than a plain stream.
