@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Names for the same things in other APIs.
+// Names from other APIs, each with the name that weir has for this member.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNames{
     {{"address", "ip"},
      {"client_ip", "ip"},

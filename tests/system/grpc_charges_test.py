@@ -88,7 +88,7 @@ class GrpcCharges(TestCase):
         self.assertNotEqual(self.call(), EXHAUSTED)
         eventually(lambda: self.settled(weir, "charged") == 1, "the broken call is charged")
 
-    def test_call_that_its_server_breaks_off_is_refunded_if_unavailable_is_not_charged(self):
+    def test_call_broken_off_by_its_server_is_refunded_if_status_unavailable_is_not_charged(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(HEAD + b"7\r\n\0\0\0")

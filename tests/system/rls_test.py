@@ -143,7 +143,7 @@ class Descriptors(RlsTestCase):
             self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
         self.assertEqual(client.ask("edge", {"path": "/"}).statuses[0].limit_remaining, 2)
 
-    def test_each_charges_every_descriptor_by_itself(self):
+    def test_descriptors_each_charges_every_descriptor_separately(self):
         client = self.service(rule("wide", "5/day", key=by("path"), **WINDOW), rule("tight", "2/day", key=by("user"), **WINDOW),
                               descriptors="each")
         pair = {"path": "/"}, {"user": "ann"}

@@ -55,12 +55,12 @@ struct Settlement {
   std::string name{};             // for Header: the name of the header
   std::vector<CostTerm> terms{};  // for Json: the cost is the weighted sum of these terms, rounded up
   std::uint32_t scale = 0;        // a reported number is multiplied by `scale`; see CostSource::scale
-  // For Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
+  // Kind Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
   // length.
   std::uint64_t max_body = 64 << 10;
-  std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while weir forwards it
-  Bodies bodies = Bodies::Response;        // Bytes: the bodies that count
-  std::uint64_t per = 1 << 10;             // Bytes: octets of one unit, above 0
+  std::optional<StreamEstimate> stream{};  // kind Json: how a stream is charged while weir forwards it
+  Bodies bodies = Bodies::Response;        // kind Bytes: the bodies that count
+  std::uint64_t per = 1 << 10;             // kind Bytes: how many octets cost one unit; above 0
 };
 
 // Returns true if a response with this HTTP status is charged. REQUIRES: the request is not a gRPC call, or

@@ -37,7 +37,8 @@ bool answers_only_envoy(const Settings& settings) {
                                                      });
 }
 
-// Warns of rules for questions that depend on how a request ended, if only Envoy asks: it does not say that.
+// If only Envoy asks, warns of each rule for questions that needs to know how a request ended. Envoy does not
+// report how requests end.
 void warn_of_unknown_ends(const Settings& settings, ConfigWarnings& warnings) {
   if (!answers_only_envoy(settings)) return;
   const std::string why =

@@ -87,7 +87,7 @@ class LimiterVersions {
   [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;
 
  private:
-  using Generation = std::uint64_t;  // unique; 0: no generation
+  using Generation = std::uint64_t;  // a number that no other generation of any rule has; 0: no generation
   struct Version {
     SavedRule rule;
     std::vector<Generation> generations;  // the generation of each variant, in the order of rule.variants
@@ -111,7 +111,7 @@ class LimiterVersions {
   std::array<std::optional<Version>, kMaxRules> known_;
   // Higher than every RuleIndex that was ever in use.
   std::size_t used_ = Quota::kFirst;
-  // The latest limiter of each variant: by the name of the rule, then by the name of the variant.
+  // The latest limiter of each variant: by the name of the rule, then by SavedRule::Variant::name (a digest).
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
   std::uint64_t introduced_ = 0;  // the age of the version that define_rule() has added last
   Generation generations_begun_ = 0;

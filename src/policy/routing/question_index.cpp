@@ -18,8 +18,9 @@ struct KeyAndValue {
   std::string key, value;
 };
 
-// Returns keys of which each descriptor that meets the rule has at least one, with the value if it must be
-// exactly this one. Returns an empty key if the rule may apply to descriptors without any key.
+// Returns a list of keys. Every descriptor that meets the rule has at least one of them. If the descriptor
+// must have one particular value for a key, the list has this value, too. The list is one empty key if the
+// rule may apply to descriptors without any key.
 std::vector<KeyAndValue> needed_keys(const Rule& rule) {
   const auto& conditions = rule.match.descriptor;
   for (const auto& condition : conditions)

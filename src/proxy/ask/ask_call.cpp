@@ -163,8 +163,9 @@ void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answ
   answer = error_answer(503, "too many permits are open (max_permits); settle permits, or ask again later");
 }
 
-// Asks the worker of the permit. The reply comes back as a job for this worker. It finds no waiter if the
-// call has ended meanwhile. If memory runs out there, the reply says so, or none comes.
+// Asks the worker that holds the permit. That worker posts its reply as a job to this worker. If the call has
+// ended by then, the reply is dropped. Returns Unreachable if that worker lacks memory, or if no reply comes
+// within kPatience.
 net::Task<Permits::Result> AskCall::settle(ask::SettleRequest request) {
   auto& permits = worker.permits();
   const auto owner = Permits::owner_of(request.permit);

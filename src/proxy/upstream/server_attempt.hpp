@@ -53,7 +53,7 @@ class ServerAttempt {
   // Cancels every wait for a server.
   void cancel() noexcept;
 
-  // Returns when all attempts must have ended.
+  // Returns the time by which all attempts must have ended.
   [[nodiscard]] base::TimePoint last_moment() const noexcept { return std::min(deadline, call_deadline); }
   // Sets the deadline of the current wait: `wait` from now, but not later than the deadline of all attempts.
   void arm(base::Duration wait) noexcept;

@@ -84,8 +84,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Until this call, the outcome of a charge that
-// prefetched units paid is relative to the grant's own estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Before this call, the times of charges that were
+// paid with prefetched units are relative to the estimate of Redis's clock that the grant has.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)

@@ -155,7 +155,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- a reload has changed the rate's count: round the fraction up
+      if part >= count then -- the TAT is tat + part/count. A reload has lowered count: round the TAT up.
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)

@@ -198,7 +198,7 @@ TEST_F(ReactorTest, CoroutineMayCloseADescriptorOfAsioWhoseEventCameWithItsOwn) 
 }
 
 // Workers, and the thread of the admin pages, have an io_context each.
-TEST_F(ReactorTest, EachIoContextReportsOnlyItsOwnPorts) {
+TEST_F(ReactorTest, EachIoContextTellsOnlyItsOwnPortObjectsOfEvents) {
   asio::io_context second(1);
   auto other = socket_pair();
   const Descriptor other_end(other.ours);

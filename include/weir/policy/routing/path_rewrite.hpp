@@ -35,7 +35,7 @@ class PathPattern {
   };
   TextMatch pattern_;
   std::vector<Piece> to_;
-  std::string text_;          // the new path as it was parsed
+  std::string text_;          // the new path as it was given to parse()
   std::size_t elements_ = 1;  // the highest group number in `to_`, plus one
 };
 

@@ -216,7 +216,7 @@ TEST(RlsAnswer, UnitIsUnknownForOtherPeriods) {
   EXPECT_EQ(number_in(texts_in(texts_in(text, 2).at(0), 2).at(0), 2), 0U);
 }
 
-TEST(RlsAnswer, NumbersThatDoNotFitAreTheLargest) {
+TEST(RlsAnswer, NumbersBeyond32BitsAreWrittenAsTheLargest32BitNumber) {
   const RlsStatus statuses[] = {
       {.limit = RlsLimit{
            .rule = "r", .units = std::uint64_t{1} << 40U, .period = 1s, .remaining = ~std::uint64_t{0}}}};

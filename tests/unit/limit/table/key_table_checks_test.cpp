@@ -96,7 +96,7 @@ TEST_F(KeyTableChecks, CheckOfAConcurrencyLimitTakesNoPermit) {
   }
 }
 
-TEST_F(KeyTableChecks, CheckOfAQueueIsRefusedIfTheQueueIsFullAndNeverWaits) {
+TEST_F(KeyTableChecks, CheckOfAQueueNeverWaitsAndIsRefusedIfTheQueueIsFull) {
   const Limiter queue = LeakyBucket::make(rate("1/h"), 2, base::kForever).value();
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(check(queue).allowed);

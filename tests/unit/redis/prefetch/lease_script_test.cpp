@@ -251,7 +251,7 @@ TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
 }
 
 // A refund for a rule without `lease` must not change the state that a rule with `lease` has left.
-TEST_F(LeaseScript, RefundOfARuleWithoutLeaseDoesNotChangeReturnedTimeSlots) {
+TEST_F(LeaseScript, RefundWithoutLeaseDoesNotChangeTheStateThatALeaseHasLeft) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;
