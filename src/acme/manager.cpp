@@ -88,7 +88,7 @@ void Manager::run() {
     last = work;
     try {
       if (work)
-        look(*work, stop);
+        renew(*work, stop);
       else
         forget_challenges();
     } catch (const std::exception& error) {
@@ -109,7 +109,7 @@ void Manager::complain(const std::string& what) {
   if (std::exchange(complaint_, what) != what) callbacks_.warning("acme: " + what + "; weir tries again");
 }
 
-void Manager::look(const Work& work, const std::stop_token& stop) {
+void Manager::renew(const Work& work, const std::stop_token& stop) {
   const Folder folder(work.settings.folder);
   if (const auto made = folder.make(); !made) return complain(made.error().message);
   may_ask_ = true;

@@ -11,20 +11,20 @@ namespace json = boost::json;
 
 json::object object_in(const AdminReply& reply) {
   json::error_code ec;
-  auto said = json::parse(reply.body, ec);
-  if (ec || !said.is_object())
+  auto reply_json = json::parse(reply.body, ec);
+  if (ec || !reply_json.is_object())
     throw std::runtime_error("it returns " + std::to_string(reply.status) + " without JSON");
-  return std::move(said.as_object());
+  return std::move(reply_json.as_object());
 }
 
-std::string message_in(const json::object& said, const AdminReply& reply) {
-  const auto* message = said.if_contains("message");
+std::string message_in(const json::object& reply_json, const AdminReply& reply) {
+  const auto* message = reply_json.if_contains("message");
   return message != nullptr && message->is_string() ? message->as_string().c_str() : reply.body;
 }
 
-std::vector<std::string> texts_in(const json::object& said, std::string_view name) {
+std::vector<std::string> texts_in(const json::object& reply_json, std::string_view name) {
   std::vector<std::string> texts;
-  const auto* list = said.if_contains(json::string_view(name.data(), name.size()));
+  const auto* list = reply_json.if_contains(json::string_view(name.data(), name.size()));
   if (list == nullptr || !list->is_array()) return texts;
   for (const auto& one : list->as_array())
     if (one.is_string()) texts.emplace_back(one.as_string().c_str());

@@ -14,8 +14,8 @@ namespace weir::cli {
 // Returns the JSON object of the reply. Throws std::runtime_error if the reply is no JSON object.
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
 // Returns the error message in the reply; the whole body if the reply has no message.
-[[nodiscard]] std::string message_in(const boost::json::object& said, const AdminReply& reply);
+[[nodiscard]] std::string message_in(const boost::json::object& reply_json, const AdminReply& reply);
 // Returns the strings in the list `name`; an empty list if `name` is missing or is not a list of strings.
-[[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
+[[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& reply_json, std::string_view name);
 
 }  // namespace weir::cli

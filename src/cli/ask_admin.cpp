@@ -23,21 +23,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // largest size of a reply in bytes
 
-struct TooLate {};
+struct AdminTimeout {};
 
 std::runtime_error failure(const char* doing) {
   return std::runtime_error(std::string(doing) + ": " +
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Waits until poll(2) reports one of `events` for the socket. Throws TooLate if `deadline` passes first.
+// Waits until poll(2) reports one of `events` for the socket. Throws AdminTimeout if `deadline` passes first.
 void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int ready = left <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left));
     if (ready > 0) return;
-    if (ready == 0) throw TooLate();
+    if (ready == 0) throw AdminTimeout();
     if (errno != EINTR) throw failure("poll");
   }
 }
@@ -117,7 +117,7 @@ AdminReply reply_in(const std::string& text) {
   const auto end = text.find("\r\n\r\n");
   const bool is_http = text.starts_with("HTTP/1.") && text.size() > 12 && end != std::string::npos;
   if (!is_http || std::from_chars(text.data() + 9, text.data() + 12, reply.status).ec != std::errc())
-    throw NoWeir();
+    throw NotWeir();
   reply.body = text.substr(end + 4);
   return reply;
 }
@@ -137,7 +137,7 @@ AdminReply ask_until(const AdminRequest& request, Clock::time_point deadline) {
 AdminReply ask_admin(const AdminRequest& request) {
   try {
     return ask_until(request, Clock::now() + request.patience);
-  } catch (const TooLate&) {
+  } catch (const AdminTimeout&) {
     throw std::runtime_error("no answer within " + std::to_string(request.patience.count()) + " seconds");
   }
 }

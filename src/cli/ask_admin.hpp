@@ -25,11 +25,11 @@ struct AdminRequest {
 };
 
 // Thrown if the reply does not come from an admin listener of weir.
-struct NoWeir : std::runtime_error {
-  NoWeir() : std::runtime_error("this is not an admin listener of weir") {}
+struct NotWeir : std::runtime_error {
+  NotWeir() : std::runtime_error("this is not an admin listener of weir") {}
 };
 
-// Sends the request and returns the reply. Throws NoWeir if the reply is not from weir. Throws
+// Sends the request and returns the reply. Throws NotWeir if the reply is not from weir. Throws
 // std::runtime_error with a message for people if no reply arrives in time.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 

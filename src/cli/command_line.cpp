@@ -99,14 +99,14 @@ std::string nobody_to_ask(const Words& words) {
 
 // Calls `use` with the admin listener's address. Returns 2 if the configuration has no admin listener.
 template <class Use>
-int ask_whom(const Words& words, Use use) {
+int with_admin(const Words& words, Use use) {
   const auto file = file_of(words);
   auto access = access_of(words, file);
   return access ? use(std::move(*access), file) : wrong(nobody_to_ask(words) + "; write --admin ADDR");
 }
 
 int do_top(const Words& words) {
-  return ask_whom(words, [&](AdminAccess access, const auto&) {
+  return with_admin(words, [&](AdminAccess access, const auto&) {
     return run_top({.admin = std::move(access.address),
                     .token = std::move(access.token),
                     .once = words.once,
@@ -135,7 +135,7 @@ int do_reload(const Words& words) {
 int do_keys(const CLI::App& app, const Words& words) {
   auto options = words.keys;
   options.reset = app.get_subcommand("keys")->got_subcommand("reset");
-  return ask_whom(words, [&](const AdminAccess& access, const auto&) { return run_keys(access, options); });
+  return with_admin(words, [&](const AdminAccess& access, const auto&) { return run_keys(access, options); });
 }
 
 int do_client_keys(const CLI::App& app, const Words& words) {
@@ -144,20 +144,20 @@ int do_client_keys(const CLI::App& app, const Words& words) {
   options.action = command->got_subcommand("list")  ? ClientKeysOptions::Action::List
                    : command->got_subcommand("set") ? ClientKeysOptions::Action::Set
                                                     : ClientKeysOptions::Action::Remove;
-  return ask_whom(words,
-                  [&](const AdminAccess& access, const auto&) { return run_client_keys(access, options); });
+  return with_admin(words,
+                    [&](const AdminAccess& access, const auto&) { return run_client_keys(access, options); });
 }
 
 int do_explain(const Words& words) {
-  return ask_whom(words,
-                  [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
+  return with_admin(
+      words, [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
 // Upgrades a running weir. If the user names the configuration file, waits as long as its settings allow an
 // upgrade to take. Otherwise waits for kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
-  return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {
+  return with_admin(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {
     return run_upgrade(access, file ? config::longest_upgrade(*file) : kUnknown);
   });
 }
@@ -178,8 +178,8 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("keys")) return do_keys(app, words);
   if (app.got_subcommand("client-keys")) return do_client_keys(app, words);
   if (app.got_subcommand("servers"))
-    return ask_whom(words,
-                    [&](const auto& access, const auto&) { return run_servers(access, words.servers); });
+    return with_admin(words,
+                      [&](const auto& access, const auto&) { return run_servers(access, words.servers); });
   if (app.got_subcommand("replay")) return do_replay(words);
   if (app.got_subcommand("top")) return do_top(words);
   if (app.got_subcommand("echo")) return do_echo(words);

@@ -149,7 +149,7 @@ class GrpcEchoConnection final : public http::Http2Events {
     if (delayed) delayed_.push_back({std::chrono::steady_clock::now() + delay_, id});
     return &calls_.try_emplace(id, calls_, id, codec_, delayed).first->second;
   }
-  void on_cheap(http::Http2Cheap) override {}
+  void on_cheap_frame(http::Http2CheapFrame) override {}
   void on_pong() override {}
   void on_failure() noexcept override {}
 

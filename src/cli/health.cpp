@@ -13,8 +13,8 @@ namespace weir::cli {
 
 namespace {
 
-std::string text_in(const boost::json::object& said, const char* name) {
-  const auto* text = said.if_contains(name);
+std::string text_in(const boost::json::object& reply_json, const char* name) {
+  const auto* text = reply_json.if_contains(name);
   return text != nullptr && text->is_string() ? text->as_string().c_str() : std::string();
 }
 
@@ -24,12 +24,12 @@ void expect_health(const AdminReply& reply) {
 
 // Throws std::runtime_error with the reason if the reply of /readyz says that weir is not ready.
 void expect_readiness(const AdminReply& reply) {
-  const auto said = object_in(reply);
-  const auto* ready = said.if_contains("ready");
-  if (ready == nullptr || !ready->is_bool()) throw NoWeir();
+  const auto reply_json = object_in(reply);
+  const auto* ready = reply_json.if_contains("ready");
+  if (ready == nullptr || !ready->is_bool()) throw NotWeir();
   if (ready->as_bool()) return;
-  auto why = "not ready: " + text_in(said, "detail");
-  if (const auto cause = text_in(said, "cause"); !cause.empty()) why += " (" + cause + ")";
+  auto why = "not ready: " + text_in(reply_json, "detail");
+  if (const auto cause = text_in(reply_json, "cause"); !cause.empty()) why += " (" + cause + ")";
   throw std::runtime_error(why);
 }
 

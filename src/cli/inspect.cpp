@@ -25,7 +25,7 @@ struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct WrongQuestion : std::runtime_error {
+struct InvalidRequest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -45,7 +45,7 @@ std::string escaped(std::string_view text) {
 }
 
 // Returns the JSON object of the reply. If the status is not 200, throws Refusal with the reply's error
-// message. Throws NoWeir if the object has no member `wanted`.
+// message. Throws NotWeir if the object has no member `wanted`.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -53,12 +53,12 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
                                 .method = method,
                                 .target = std::move(target),
                                 .body = std::move(body)});
-  auto said = object_in(reply);
-  if (reply.status == kOk && !said.contains(wanted)) throw NoWeir();
-  if (reply.status == kOk) return said;
-  const auto what = message_in(said, reply);
+  auto reply_json = object_in(reply);
+  if (reply.status == kOk && !reply_json.contains(wanted)) throw NotWeir();
+  if (reply.status == kOk) return reply_json;
+  const auto what = message_in(reply_json, reply);
   if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
-  throw WrongQuestion(what);
+  throw InvalidRequest(what);
 }
 
 // Prints the text that `report` returns. Returns the command's exit code. If `report` throws, prints the
@@ -68,7 +68,7 @@ int tell(const AdminAccess& access, Report report) {
   try {
     std::cout << report() << std::flush;
     return 0;
-  } catch (const WrongQuestion& error) {
+  } catch (const InvalidRequest& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return kWrong;
   } catch (const Refusal& error) {
@@ -87,15 +87,15 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";
   if (method.find('/') != std::string::npos)
-    throw WrongQuestion("\"" + method + "\" is not a method; write weir explain GET " + method);
+    throw InvalidRequest("\"" + method + "\" is not a method; write weir explain GET " + method);
   const auto scheme = url.find("://");
   const bool is_whole = scheme != std::string::npos && scheme < url.find('/');
   if (url.find('/') != std::string::npos && !url.starts_with('/') && !is_whole)
-    throw WrongQuestion("\"" + url + "\" is not a URL; write \"http://" + url + "\", or only a path: \"/" +
-                        url + "\"");
+    throw InvalidRequest("\"" + url + "\" is not a URL; write \"http://" + url + "\", or only a path: \"/" +
+                         url + "\"");
   if (url.find('/') == std::string::npos)
-    throw WrongQuestion("\"" + url + "\" is not a URL; write a path such as \"/" +
-                        (url == "GET" ? "api" : url) + "\", or \"http://HOST/PATH\"");
+    throw InvalidRequest("\"" + url + "\" is not a URL; write a path such as \"/" +
+                         (url == "GET" ? "api" : url) + "\", or \"http://HOST/PATH\"");
   return {method, url};
 }
 
@@ -108,14 +108,14 @@ bool add_question(const ExplainOptions& options, json::object& explain_request) 
     json::error_code ec;
     const auto cost = json::parse(options.cost, ec);
     if (ec || !cost.is_int64())
-      throw WrongQuestion("--cost \"" + options.cost + "\" is not a whole number; write such as --cost 5");
+      throw InvalidRequest("--cost \"" + options.cost + "\" is not a whole number; write such as --cost 5");
     explain_request["cost"] = cost;
   }
   json::object descriptor;
   for (const auto& entry : options.descriptor) {
     const auto equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw WrongQuestion("--descriptor \"" + entry + "\" has no key; write KEY=VALUE");
+      throw InvalidRequest("--descriptor \"" + entry + "\" has no key; write KEY=VALUE");
     descriptor[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
   if (!descriptor.empty()) explain_request["descriptor"] = std::move(descriptor);
@@ -126,7 +126,7 @@ json::object explain_request_of(const ExplainOptions& options) {
   json::object explain_request;
   const bool is_question = add_question(options, explain_request);
   if (options.request.empty() && !is_question)
-    throw WrongQuestion(
+    throw InvalidRequest(
         "there is no request; write a URL, such as weir explain /api, or --descriptor KEY=VALUE for a "
         "question");
   const auto [method, whole_url] =
@@ -149,7 +149,7 @@ json::object explain_request_of(const ExplainOptions& options) {
   for (const auto& line : options.headers) {
     const auto colon = line.find(':');
     if (colon == std::string::npos || colon == 0)
-      throw WrongQuestion("-H \"" + line + "\" is not a header; write \"Name: value\"");
+      throw InvalidRequest("-H \"" + line + "\" is not a header; write \"Name: value\"");
     const auto value = line.find_first_not_of(" \t", colon + 1);
     auto& lines = headers[line.substr(0, colon)];
     if (!lines.is_array()) lines = json::array();
@@ -164,7 +164,7 @@ std::string line_of_input() {
   std::string line;
   std::getline(std::cin, line);
   if (line.ends_with('\r')) line.pop_back();
-  if (line.empty()) throw WrongQuestion("standard input has no API key; write it there, such as < FILE");
+  if (line.empty()) throw InvalidRequest("standard input has no API key; write it there, such as < FILE");
   return line;
 }
 
@@ -172,7 +172,7 @@ std::string line_of_input() {
 // nor shows it.
 const std::string& id_in(const std::string& text) {
   if (policy::ApiKeys::is_id(text)) return text;
-  throw WrongQuestion(
+  throw InvalidRequest(
       "the argument is not the id of a key; write the id as weir client-keys list shows it, such as "
       "sha256:9f86d081884c7d65");
 }
@@ -190,7 +190,7 @@ json::object client_key_of(const ClientKeysOptions& options) {
            options.key.starts_with(kBegin) && ApiKeys::parse_digest(hex))
     key["sha256"] = hex;
   else
-    throw WrongQuestion(
+    throw InvalidRequest(
         "the argument is neither an id such as sha256:9f86d081884c7d65 nor sha256: and the 64 digits of a "
         "SHA-256; write - and give the key to standard input, where other users of the machine cannot see "
         "it");
@@ -208,9 +208,9 @@ json::object client_key_of(const ClientKeysOptions& options) {
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
-    const auto said =
+    const auto reply_json =
         ask(access, "POST", "/api/explain", observe::json_text(explain_request_of(options)), "verdict");
-    return options.json ? observe::json_text(said) + "\n" : explanation_report(said);
+    return options.json ? observe::json_text(reply_json) + "\n" : explanation_report(reply_json);
   });
 }
 
@@ -218,8 +218,8 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
   return tell(access, [&] {
     std::string target = "/api/keys?rule=" + escaped(options.rule);
     for (const auto& part : options.key) target += "&key=" + escaped(part);
-    const auto said = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
-    return options.json ? observe::json_text(said) + "\n" : keys_report(said);
+    const auto reply_json = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
+    return options.json ? observe::json_text(reply_json) + "\n" : keys_report(reply_json);
   });
 }
 
@@ -227,11 +227,12 @@ int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options)
   using Action = ClientKeysOptions::Action;
   return tell(access, [&] {
     const std::string page = "/api/client-keys";
-    const auto said = options.action == Action::List ? ask(access, "GET", page, {}, "keys")
-                      : options.action == Action::Set
-                          ? ask(access, "PATCH", page, observe::json_text(client_key_of(options)), "key")
-                          : ask(access, "DELETE", page + "?id=" + escaped(id_in(options.key)), {}, "key");
-    return options.json ? observe::json_text(said) + "\n" : client_keys_report(said);
+    const auto reply_json =
+        options.action == Action::List ? ask(access, "GET", page, {}, "keys")
+        : options.action == Action::Set
+            ? ask(access, "PATCH", page, observe::json_text(client_key_of(options)), "key")
+            : ask(access, "DELETE", page + "?id=" + escaped(id_in(options.key)), {}, "key");
+    return options.json ? observe::json_text(reply_json) + "\n" : client_keys_report(reply_json);
   });
 }
 
@@ -245,9 +246,9 @@ int run_servers(const AdminAccess& access, const ServersOptions& options) {
       change["upstream"] = options.upstream;
       change["server"] = options.server;
     }
-    const auto said = ask(access, lists ? "GET" : "POST", "/api/servers",
-                          lists ? std::string() : observe::json_text(change), "servers");
-    return options.json ? observe::json_text(said) + "\n" : servers_report(said);
+    const auto reply_json = ask(access, lists ? "GET" : "POST", "/api/servers",
+                                lists ? std::string() : observe::json_text(change), "servers");
+    return options.json ? observe::json_text(reply_json) + "\n" : servers_report(reply_json);
   });
 }
 

@@ -71,15 +71,15 @@ int run_reload(const AdminAccess& access) {
   }
   if (reply.status == 401) return fail("it requires its token; write --token TOKEN or --config FILE");
   try {
-    const auto said = object_in(reply);
-    if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
-    if (reply.status == 200) return taken(texts_in(said, "changes"), texts_in(said, "warnings"));
+    const auto reply_json = object_in(reply);
+    if (reply.status == 200 && !reply_json.contains("changes")) throw NotWeir();
+    if (reply.status == 200) return taken(texts_in(reply_json, "changes"), texts_in(reply_json, "warnings"));
     if (reply.status == 504) {
-      std::cerr << "weir: " << access.address.to_string() << ": " << message_in(said, reply) << '\n';
+      std::cerr << "weir: " << access.address.to_string() << ": " << message_in(reply_json, reply) << '\n';
       return kNotKnown;
     }
-    const auto mistakes = texts_in(said, "mistakes");
-    return mistakes.empty() ? fail(message_in(said, reply)) : refused(mistakes);
+    const auto mistakes = texts_in(reply_json, "mistakes");
+    return mistakes.empty() ? fail(message_in(reply_json, reply)) : refused(mistakes);
   } catch (const std::runtime_error& error) {
     return fail(error.what());
   }

@@ -151,24 +151,24 @@ std::string verdict_lines(const json::object& verdict) {
 
 }  // namespace
 
-std::string explanation_report(const json::object& said) {
+std::string explanation_report(const json::object& reply_json) {
   std::vector<Row> rows;
-  for (const auto& rule : said.at("rules").as_array()) add_rule(rows, rule.as_object());
-  return client_line(said.at("client").as_object()) + route_lines(said.at("route").as_object()) +
+  for (const auto& rule : reply_json.at("rules").as_array()) add_rule(rows, rule.as_object());
+  return client_line(reply_json.at("client").as_object()) + route_lines(reply_json.at("route").as_object()) +
          (rows.empty() ? "rules    none\n" : "rules\n" + table(rows)) +
-         verdict_lines(said.at("verdict").as_object());
+         verdict_lines(reply_json.at("verdict").as_object());
 }
 
-std::string keys_report(const json::object& said) {
+std::string keys_report(const json::object& reply_json) {
   std::string lines =
-      "rule " + std::string(text(said, "rule")) + ", key " + joined(said.at("key").as_array());
-  lines += said.contains("reset") ? ": reset; its state before was\n" : "\n";
-  for (const auto& limit : said.at("limits").as_array())
+      "rule " + std::string(text(reply_json, "rule")) + ", key " + joined(reply_json.at("key").as_array());
+  lines += reply_json.contains("reset") ? ": reset; its state before was\n" : "\n";
+  for (const auto& limit : reply_json.at("limits").as_array())
     lines += "  " + limit_line(limit.as_object(), Mode::Enforce) + "\n";
   return lines;
 }
 
-std::string client_keys_report(const json::object& said) {
+std::string client_keys_report(const json::object& reply_json) {
   const auto line = [](const json::object& key) {
     std::string words;
     for (const char* name : {"user", "org", "tier", "service"})
@@ -177,25 +177,25 @@ std::string client_keys_report(const json::object& said) {
     return nginx::printable(std::string(text(key, "id")) + words);
   };
   std::string lines;
-  if (const auto* list = said.if_contains("keys")) {
+  if (const auto* list = reply_json.if_contains("keys")) {
     for (const auto& key : list->as_array()) lines += line(key.as_object()) + "\n";
     return lines.empty() ? "the keys file has no keys\n" : lines;
   }
-  const auto* created = said.if_contains("created");
+  const auto* created = reply_json.if_contains("created");
   lines = std::string(created == nullptr   ? "removed "
                       : created->as_bool() ? "added "
                                            : "changed ") +
-          line(said.at("key").as_object()) + "\n";
-  if (const auto* warnings = said.if_contains("warnings"))
+          line(reply_json.at("key").as_object()) + "\n";
+  if (const auto* warnings = reply_json.if_contains("warnings"))
     for (const auto& warning : warnings->as_array())
       lines += "warning: " + nginx::printable(std::string(warning.as_string())) + "\n";
   return lines;
 }
 
-std::string servers_report(const json::object& said) {
+std::string servers_report(const json::object& reply_json) {
   std::vector<std::array<std::string, 6>> rows{
       {"UPSTREAM", "SERVER", "STATE", "WEIGHT", "IN FLIGHT", "FAILURES"}};
-  for (const auto& each : said.at("servers").as_array()) {
+  for (const auto& each : reply_json.at("servers").as_array()) {
     const auto& server = each.as_object();
     std::string state = server.at("drained").as_bool() ? "drained" : "";
     if (!server.at("healthy").as_bool()) state += state.empty() ? "down" : ", down";

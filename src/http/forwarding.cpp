@@ -42,8 +42,8 @@ bool adjoins(const Field& field, const Field& next) noexcept {
 }
 
 // Writes the lines of those fields for which `goes_on` returns true. Adjacent lines are copied in one piece.
-template <class GoesOn>
-void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
+template <class Continues>
+void copy_lines(TextWriter& out, const Fields& fields, Continues goes_on) {
   const char* run = nullptr;  // where the current piece begins
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const auto& field = fields[i];
@@ -108,7 +108,7 @@ void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& b
   const auto append = [&](std::string_view address) {
     if (!address.empty()) out << std::exchange(before, ", "sv) << address;
   };
-  if (by.peer_trusted && !by.told_by_forwarded)
+  if (by.peer_trusted && !by.uses_forwarded)
     for (const auto& field : head.fields)
       if (field.id == FieldId::XForwardedFor) append(field.value);
   append(by.peer);

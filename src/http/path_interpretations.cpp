@@ -26,30 +26,30 @@ unsigned slash_kind(std::optional<char> octet) noexcept {
 }
 
 // A decoded octet, and the number of characters that encode it in the path.
-struct SpeltOctet {
+struct EncodedOctet {
   unsigned char value;
   std::size_t size;
 };
 
 // Returns the octet at the front of `rest`, which may be encoded. REQUIRES: `rest` is not empty.
-SpeltOctet front_octet(std::string_view rest) noexcept {
+EncodedOctet front_octet(std::string_view rest) noexcept {
   const auto octet = encoded_octet(rest);
   return {static_cast<unsigned char>(octet.value_or(rest.front())), octet ? 3U : 1U};
 }
 
 // Returns the ASCII character that "%uXXXX" at the front of `rest` means to the IIS server. Returns nullopt
 // if `rest` does not begin in this way.
-std::optional<SpeltOctet> wide_octet(std::string_view rest) {
+std::optional<EncodedOctet> wide_octet(std::string_view rest) {
   if (rest.size() < 6 || (rest[1] | 0x20) != 'u') return std::nullopt;
   const auto high = encoded_octet(std::string{'%', rest[2], rest[3]});
   const auto low = encoded_octet(std::string{'%', rest[4], rest[5]});
   if (high != '\0' || !low || static_cast<unsigned char>(*low) >= 0x80) return std::nullopt;
-  return SpeltOctet{static_cast<unsigned char>(*low), 6};
+  return EncodedOctet{static_cast<unsigned char>(*low), 6};
 }
 
 // Returns the ASCII character that lenient decoders read in an overlong UTF-8 form of two to four octets at
 // the front of `rest`. RFC 3629 §3 forbids such forms.
-std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
+std::optional<EncodedOctet> overlong_octet(std::string_view rest) noexcept {
   const auto lead = front_octet(rest);
   const bool two = lead.value == 0xc0 || lead.value == 0xc1;
   if (!two && lead.value != 0xe0 && lead.value != 0xf0) return std::nullopt;
@@ -60,14 +60,14 @@ std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
     const auto next = front_octet(rest.substr(at));
     at += next.size;
     if ((next.value & 0xc0U) != 0x80 || high > 1) return std::nullopt;
-    if (more == 1) return SpeltOctet{static_cast<unsigned char>(high << 6 | (next.value & 0x3fU)), at};
+    if (more == 1) return EncodedOctet{static_cast<unsigned char>(high << 6 | (next.value & 0x3fU)), at};
     high = next.value & 0x3fU;
   }
   return std::nullopt;
 }
 
 // Returns the ASCII character at the front of `rest` if its encoding is unusual: only some servers decode it.
-std::optional<SpeltOctet> odd_octet(std::string_view rest) {
+std::optional<EncodedOctet> odd_octet(std::string_view rest) {
   if (rest.front() == '%')
     if (const auto wide = wide_octet(rest)) return wide;
   return overlong_octet(rest);

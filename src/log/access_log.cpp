@@ -29,7 +29,7 @@ constexpr std::size_t kMaxWriters = 256;
 // Opens the file again on request. Used only by the writing thread, except where noted.
 class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  LineSink(const std::string& target, AccessLog::Say say) : file_(target), say_(std::move(say)) {}
+  LineSink(const std::string& target, AccessLog::Report report) : file_(target), report_(std::move(report)) {}
 
   // May be called by any thread. The writing thread reopens the file before it writes again.
   void reopen_at_next() noexcept { wanted_ = true; }
@@ -50,20 +50,20 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
     const bool failed = end.error != 0;
     if (std::exchange(failing_, failed) == failed) return;
     if (failed)
-      return say_("access log: cannot write " + file_.name() + ": " + reason(end.error) +
-                  "; lines are dropped and counted");
-    say_("access log: writing again to " + file_.name() + "; " +
-         std::to_string(std::exchange(lost_in_a_row_, 0)) + " lines were dropped");
+      return report_("access log: cannot write " + file_.name() + ": " + reason(end.error) +
+                     "; lines are dropped and counted");
+    report_("access log: writing again to " + file_.name() + "; " +
+            std::to_string(std::exchange(lost_in_a_row_, 0)) + " lines were dropped");
   }
   void flush_() override {}
 
   void reopen() {
     if (const int error = file_.reopen(); error != 0)
-      say_("access log: keeping the old file: " + file_.name() + " cannot be opened: " + reason(error));
+      report_("access log: keeping the old file: " + file_.name() + " cannot be opened: " + reason(error));
   }
 
   LogFile file_;
-  const AccessLog::Say say_;
+  const AccessLog::Report report_;
   bool failing_ = false;
   std::uint64_t lost_in_a_row_ = 0;
   std::atomic<std::uint64_t> lost_{0};
@@ -73,16 +73,17 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
 // Returns true if the line of this access record will have what `weir replay` needs.
 bool tells_decision(const observe::AccessRecord& record) noexcept {
   const auto* replay = record.replay;
-  return replay != nullptr && replay->asked != base::TimePoint{} && replay->closed.empty() && !replay->cut;
+  return replay != nullptr && replay->evaluated_at != base::TimePoint{} && replay->closed.empty() &&
+         !replay->cut;
 }
 
 }  // namespace
 
 struct AccessLog::Impl {
-  Impl(const std::string& target, std::size_t most, Say say)
+  Impl(const std::string& target, std::size_t most, Report report)
       : max_batches(most),
         pool(std::make_shared<spdlog::details::thread_pool>(most + kMaxWriters, 1)),
-        sink(std::make_shared<LineSink>(target, std::move(say))),
+        sink(std::make_shared<LineSink>(target, std::move(report))),
         logger(std::make_shared<spdlog::async_logger>("access", sink, pool,
                                                       spdlog::async_overflow_policy::overrun_oldest)) {}
   // Destroys the pool first. The pool's thread writes all queued lines and ends before the file is closed.
@@ -98,10 +99,11 @@ struct AccessLog::Impl {
   std::shared_ptr<spdlog::async_logger> logger;
 };
 
-AccessLog::AccessLog(const std::string& target, Say say, observe::LogFields fields, std::size_t max_batches)
+AccessLog::AccessLog(const std::string& target, Report report, observe::LogFields fields,
+                     std::size_t max_batches)
     : fields_(fields) {
   if (target == "off") return;
-  impl_ = std::make_unique<Impl>(target, max_batches, std::move(say));
+  impl_ = std::make_unique<Impl>(target, max_batches, std::move(report));
 }
 
 AccessLog::~AccessLog() = default;

@@ -25,9 +25,9 @@ std::string TracingSettings::origin() const {
   return endpoint.substr(0, endpoint.find_first_of("/?#", host));
 }
 
-SpanExporter::SpanExporter(TracingSettings settings, Say say)
+SpanExporter::SpanExporter(TracingSettings settings, Report report)
     : settings_(std::move(settings)),
-      say_(std::move(say)),
+      report_(std::move(report)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SpanExporter::~SpanExporter() {
@@ -146,11 +146,12 @@ void SpanExporter::report_failure(const std::string& why) {
   if (is_reported_ || now < quiet_until_) return;
   quiet_until_ = now + kQuiet;
   is_reported_ = true;
-  say_("tracing: cannot export spans to " + settings_.origin() + ": " + why + "; requests are not affected");
+  report_("tracing: cannot export spans to " + settings_.origin() + ": " + why +
+          "; requests are not affected");
 }
 
 void SpanExporter::report_success() {
-  if (std::exchange(is_reported_, false)) say_("tracing: spans are exported again");
+  if (std::exchange(is_reported_, false)) report_("tracing: spans are exported again");
 }
 
 }  // namespace weir::log

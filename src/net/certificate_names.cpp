@@ -54,8 +54,8 @@ std::optional<std::size_t> earlier_for(const std::vector<CertificateNames>& all,
   return std::nullopt;
 }
 
-std::optional<Hidden> hidden(const std::vector<CertificateNames>& all, std::size_t at) noexcept {
-  Hidden found;
+std::optional<HiddenReason> hidden(const std::vector<CertificateNames>& all, std::size_t at) noexcept {
+  HiddenReason found;
   for (const auto& name : all[at].hosts) {
     const auto earlier = earlier_for(all, at, name);
     if (!earlier) return std::nullopt;
@@ -91,7 +91,7 @@ bool covers(std::string_view pattern, std::string_view name) noexcept {
          name.substr(dot) == pattern.substr(1);
 }
 
-std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all) {
+std::vector<std::size_t> fallback_certificates(const std::vector<CertificateNames>& all) {
   std::vector<std::size_t> found;
   for (std::size_t i = 1; i < all.size(); ++i) {
     const auto has_type = [&](std::size_t other) { return all[other].key_type == all[i].key_type; };
@@ -101,9 +101,9 @@ std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all) {
   return found;
 }
 
-std::vector<std::optional<Hidden>> find_hidden(const std::vector<CertificateNames>& all) {
-  std::vector<std::optional<Hidden>> found(all.size());
-  const auto defaults = stand_ins(all);
+std::vector<std::optional<HiddenReason>> find_hidden(const std::vector<CertificateNames>& all) {
+  std::vector<std::optional<HiddenReason>> found(all.size());
+  const auto defaults = fallback_certificates(all);
   for (std::size_t i = 1; i < all.size(); ++i)
     if (std::find(defaults.begin(), defaults.end(), i) == defaults.end()) found[i] = hidden(all, i);
   return found;

@@ -37,9 +37,9 @@ struct CertificateNames {
 // of a key type is the first certificate of that type that shares a name or address with the first
 // certificate. If no certificate is valid for the requested name, weir offers the first certificate and its
 // stand-ins.
-[[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
+[[nodiscard]] std::vector<std::size_t> fallback_certificates(const std::vector<CertificateNames>& all);
 
 // Returns for each certificate the reason why no client can get it; nullopt if clients can get it.
-[[nodiscard]] std::vector<std::optional<Hidden>> find_hidden(const std::vector<CertificateNames>& all);
+[[nodiscard]] std::vector<std::optional<HiddenReason>> find_hidden(const std::vector<CertificateNames>& all);
 
 }  // namespace weir::net

@@ -86,7 +86,7 @@ void Dial::on_late() noexcept {
 
 std::size_t Dial::next() const noexcept {
   const auto count = target_.addresses.size();
-  return begun_ > 1 && begun_ < count && !stood_ ? (target_.first + begun_) % count : address_;
+  return begun_ > 1 && begun_ < count && !has_connected_ ? (target_.first + begun_) % count : address_;
 }
 
 Task<ErrorCode> Dial::connect() {
@@ -152,7 +152,7 @@ bool Dial::advance() {
     if (!ec) ec = step(one);
     if (!ec) {
       address_ = address_of(one);
-      stood_ = true;
+      has_connected_ = true;
       made_ = std::move(one.stream);
       return true;
     }

@@ -116,7 +116,7 @@ int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeo
     reactor = &port->reactor_;
     reactor->keep(*port);
   }
-  if (reactor != nullptr && count < room) ++reactor->looks_;
+  if (reactor != nullptr && count < room) ++reactor->polls_;
   return count < 0 ? count : others;
 }
 

@@ -231,7 +231,7 @@ std::string Stream::peer_certificate() const {
   return tls_ ? byte_sequence(verified_certificate(tls_->ssl)) : std::string();
 }
 
-std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
+std::string_view Stream::rejection_reason(const ErrorCode& ended) const noexcept {
   if (!tls_ || ended.category() != asio::error::get_ssl_category()) return {};
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
@@ -263,7 +263,7 @@ std::string_view Stream::protocol() const noexcept {
 std::string Stream::handshake_fault(const ErrorCode& ended) const {
   if (ended == asio::error::eof || ended == asio::error::connection_reset)
     return "the connection closed during the handshake";
-  const auto distrusted = distrust(ended);
+  const auto distrusted = rejection_reason(ended);
   return distrusted.empty() ? ended.message() : std::string(distrusted);
 }
 
@@ -376,7 +376,7 @@ void Stream::shutdown_send() noexcept {
 
 void Stream::close() noexcept {
   if (!is_open()) return;
-  if (tls_) tls_->let_go();
+  if (tls_) tls_->detach();
   port_.reset();
   ::close(std::exchange(fd_, -1));
 }

@@ -126,7 +126,7 @@ Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, sock
   ERR_clear_error();
 }
 
-void Stream::Tls::let_go() noexcept {
+void Stream::Tls::detach() noexcept {
   view_of(SSL_get_wbio(ssl)).fd = -1;
 }
 

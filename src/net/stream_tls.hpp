@@ -61,7 +61,7 @@ struct Stream::Tls {
   void write_close_notify() noexcept;
   // Detaches OpenSSL from the socket. Must be called before the socket is closed, because another connection
   // may soon get the same descriptor number.
-  void let_go() noexcept;
+  void detach() noexcept;
 
  private:
   [[nodiscard]] bool was_challenge() const noexcept;

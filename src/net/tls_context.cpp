@@ -61,8 +61,8 @@ struct Extras {
   // of its other certificates.
   std::vector<TlsContext> others;
   // The certificates that weir offers beside the first one if no certificate matches the requested name
-  // (net::stand_ins()). A number n stands for others[n - 1].
-  std::vector<std::size_t> stand_ins{};
+  // (net::fallback_certificates()). A number n stands for others[n - 1].
+  std::vector<std::size_t> fallback_certificates{};
   std::size_t key_types = 1;  // number of key types among all certificates
 };
 
@@ -136,7 +136,7 @@ void offer_certificates(SSL* ssl, SSL_CTX* first) {
     if (offer.size() != 0) return;
   }
   offer.add(first);
-  for (const auto number : all.stand_ins) offer.add(all.others[number - 1].get());
+  for (const auto number : all.fallback_certificates) offer.add(all.others[number - 1].get());
 }
 
 int choose_certificate(SSL* ssl, int*, void* first) noexcept {
@@ -369,7 +369,7 @@ base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
   auto& extras = *extras_of(first.get());
   extras.others = std::move(others);
   const auto names = all_names(first.get());
-  extras.stand_ins = stand_ins(names);
+  extras.fallback_certificates = fallback_certificates(names);
   extras.key_types = count_key_types(names);
   SSL_CTX_set_tlsext_servername_callback(first.get(), choose_certificate);
   SSL_CTX_set_tlsext_servername_arg(first.get(), first.get());

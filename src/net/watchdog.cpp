@@ -15,16 +15,16 @@ void Watched::arm(base::Duration wait) noexcept {
   wake();
 }
 
-void Watched::doze() noexcept {
+void Watched::skip_ticks() noexcept {
   const auto until_late = late_at_ > watchdog_.now_ ? late_at_ - watchdog_.now_ : 1;
-  const auto at = watchdog_.now_ + std::min(until_late, Watchdog::kDoze);
+  const auto at = watchdog_.now_ + std::min(until_late, Watchdog::kSkippedTicks);
   unlink();
-  watchdog_.dozing_.at(at % Watchdog::kDoze).push_back(*this);
-  dozes_ = true;
+  watchdog_.skipping_.at(at % Watchdog::kSkippedTicks).push_back(*this);
+  skips_ticks_ = true;
 }
 
-void Watched::end_doze() noexcept {
-  dozes_ = false;
+void Watched::resume_ticks() noexcept {
+  skips_ticks_ = false;
   unlink();
   watchdog_.watched_.push_back(*this);
 }
@@ -59,7 +59,7 @@ void Watchdog::schedule(Timer::time_point at) {
 // Watched::wake() differs: it appends its object to watched_, which only the next tick checks.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
-  for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
+  for (auto& dozing : skipping_) awake.splice(awake.end(), dozing);
 }
 
 // Begins a tick, or continues the tick that is in progress. A tick checks a few objects in each turn of the
@@ -67,7 +67,7 @@ void Watchdog::wake_all() noexcept {
 // all deadlines.
 //
 // An object that is created, or woken by Watched::wake(), during a tick is first checked in the next tick. A
-// destroyed object removes itself from its list. Objects that never doze keep their order.
+// destroyed object removes itself from its list. Objects that never skip ticks keep their order.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {
@@ -75,13 +75,13 @@ void Watchdog::tick() noexcept {
     began_ = now;
     ++now_;
     due_.swap(watched_);
-    due_.splice(due_.end(), dozing_.at(now_ % kDoze));
+    due_.splice(due_.end(), skipping_.at(now_ % kSkippedTicks));
   }
   const bool behind = now - began_ > kTick / 2;
   for (std::size_t n = 0; (n < kAtOnce || behind) && !due_.empty(); ++n) {
     auto& watched = due_.front();
     watched_.splice(watched_.end(), due_, due_.begin());
-    watched.dozes_ = false;
+    watched.skips_ticks_ = false;
     watched.on_tick();
     if (watched.late_at_ > now_) continue;
     watched.disarm();

@@ -14,7 +14,7 @@ ClientSurges::Client* ClientSurges::find(const base::Digest128& client) noexcept
 // Returns an entry for a new client. If the table is full, the new client replaces the client with the fewest
 // refusals among those whose surge does not fire. Returns null if the surges of all clients in the table
 // fire.
-ClientSurges::Client* ClientSurges::take_place() {
+ClientSurges::Client* ClientSurges::replace_client() {
   const auto weight = [](const Client& client) {
     return client.inherited + client.surge.seen() + client.fresh;
   };
@@ -37,16 +37,16 @@ void ClientSurges::add(const base::Digest128& client, std::string_view text, std
   if (refusals == 0) return;
   auto* known = find(client);
   if (known == nullptr) {
-    known = take_place();
+    known = replace_client();
     if (known == nullptr) return;
     known->name = {client, std::string(text)};
-    (void)known->surge.note(0, looked_);  // the surge counts only the refusals after this call
+    (void)known->surge.note(0, updated_);  // the surge counts only the refusals after this call
   }
   known->total += refusals;
   known->fresh += refusals;
 }
 
-std::vector<ClientSurges::Event> ClientSurges::look(base::TimePoint now, std::size_t places) {
+std::vector<ClientSurges::Event> ClientSurges::update(base::TimePoint now, std::size_t places) {
   using Change = Surge::Change;
   std::vector<Event> events;
   for (auto& client : clients_) {
@@ -64,7 +64,7 @@ std::vector<ClientSurges::Event> ClientSurges::look(base::TimePoint now, std::si
     if (change != Change::None) events.push_back({client, change});
   }
   std::erase_if(clients_, [](const Client& each) { return !each.surge.firing() && each.surge.seen() == 0; });
-  looked_ = now;
+  updated_ = now;
   return events;
 }
 

@@ -5,9 +5,9 @@
 
 namespace weir::observe {
 
-RefusedClients::OfRule* RefusedClients::find(limit::RuleIndex rule) noexcept {
+RefusedClients::RuleClients* RefusedClients::find(limit::RuleIndex rule) noexcept {
   const auto found = std::find_if(watched_.begin(), watched_.end(),
-                                  [&](const OfRule& watched) { return watched.rule == rule; });
+                                  [&](const RuleClients& watched) { return watched.rule == rule; });
   return found == watched_.end() ? nullptr : &*found;
 }
 
@@ -24,13 +24,13 @@ void RefusedClients::add(const policy::Rule& rule, const limit::Key& key, const 
 bool RefusedClients::watches(std::span<const limit::RuleIndex> rules) {
   const std::lock_guard lock(mutex_);
   return std::equal(rules.begin(), rules.end(), watched_.begin(), watched_.end(),
-                    [](limit::RuleIndex rule, const OfRule& watched) { return rule == watched.rule; });
+                    [](limit::RuleIndex rule, const RuleClients& watched) { return rule == watched.rule; });
 }
 
 // Allocates the new list before it takes the lock, so that the worker never waits for an allocation.
 void RefusedClients::watch(std::span<const limit::RuleIndex> rules) {
   if (watches(rules)) return;
-  std::vector<OfRule> next;
+  std::vector<RuleClients> next;
   next.reserve(rules.size());
   for (const auto rule : rules) next.push_back({.rule = rule});
   const std::lock_guard lock(mutex_);
@@ -45,9 +45,9 @@ void RefusedClients::take(limit::RuleIndex rule, SpaceSaving& counts) {
   if (auto* const watched = find(rule)) std::swap(watched->refusals, counts);
 }
 
-void RefusedClients::forget(limit::RuleIndex label) {
+void RefusedClients::forget(limit::RuleIndex rule) {
   const std::lock_guard lock(mutex_);
-  if (auto* const watched = find(label)) watched->refusals.clear();
+  if (auto* const watched = find(rule)) watched->refusals.clear();
 }
 
 }  // namespace weir::observe

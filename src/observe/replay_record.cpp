@@ -60,15 +60,16 @@ void write_number(TextWriter& out, std::string_view name, double value) {
   out << name << std::string_view(text.data(), static_cast<std::size_t>(end - text.data()));
 }
 
-void write_rule(TextWriter& out, const AppliedRule& said) {
-  out << R"({"rule":")" << std::string_view(said.rule->name) << '"';
-  write_hex<8>(out, R"(,"asks":)", said.rule->asks);
-  write_digest(out, R"(,"key":)", said.key);
-  write_count(out, R"(,"cost":)", said.cost);
-  write_text(out, R"(,"says":)", said.says);
-  write_unless_zero(out, R"(,"variant":)", said.variant);
-  write_true(out, R"(,"elastic":)", said.elastic);
-  if (said.factor != limit::kWholeFactor) write_count(out, R"(,"factor":)", limit::percent_of(said.factor));
+void write_rule(TextWriter& out, const AppliedRule& applied) {
+  out << R"({"rule":")" << std::string_view(applied.rule->name) << '"';
+  write_hex<8>(out, R"(,"asks":)", applied.rule->asks);
+  write_digest(out, R"(,"key":)", applied.key);
+  write_count(out, R"(,"cost":)", applied.cost);
+  write_text(out, R"(,"says":)", applied.outcome);
+  write_unless_zero(out, R"(,"variant":)", applied.variant);
+  write_true(out, R"(,"elastic":)", applied.elastic);
+  if (applied.factor != limit::kWholeFactor)
+    write_count(out, R"(,"factor":)", limit::percent_of(applied.factor));
   out << '}';
 }
 
@@ -152,24 +153,25 @@ std::size_t most_of(const ReplayRecord& record) noexcept {
 
 void write_replay(TextWriter& out, const ReplayRecord& record) {
   write_hex<16>(out, R"(,"replay":{"run":)", record.run);
-  if (record.asked == base::TimePoint{}) {
+  if (record.evaluated_at == base::TimePoint{}) {
     out << R"(,"unasked":true})";
     return;
   }
   write_true(out, R"(,"first":)", record.first);
   write_clock(out, record.clock_ahead);
-  write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
-  write_unless_zero(out, R"(,"turn":)", beyond(record.timestamp, record.asked));
+  write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.evaluated_at));
+  write_unless_zero(out, R"(,"turn":)", beyond(record.timestamp, record.evaluated_at));
   write_identity(out, record);
   write_true(out, R"(,"unverified":)", record.unverified);
   if (record.load) write_number(out, R"(,"load":)", *record.load);
   write_text(out, R"(,"unmet":)", record.unmet);
   write_text(out, R"(,"closed":)", record.closed);
-  write_list(out, R"(,"rules":)", record.rules, [&](const AppliedRule& said) { write_rule(out, said); });
+  write_list(out, R"(,"rules":)", record.rules,
+             [&](const AppliedRule& applied) { write_rule(out, applied); });
   write_list(out, R"(,"amends":)", record.amendments,
              [&](const Amendment& done) { write_amendment(out, record, done); });
   write_true(out, R"(,"cut":)", record.cut);
-  write_true(out, R"(,"lost":)", record.in_memory && record.asked >= record.lost_from);
+  write_true(out, R"(,"lost":)", record.in_memory && record.evaluated_at >= record.lost_from);
   out << '}';
 }
 

@@ -23,7 +23,7 @@ void Surge::count(std::uint64_t total, base::TimePoint now) {
 
 Surge::Change Surge::turn(base::TimePoint now) {
   other_since_.reset();
-  said_ = now;
+  reported_at_ = now;
   if (firing()) {
     firing_since_.reset();
     return Change::Ended;
@@ -35,7 +35,7 @@ Surge::Change Surge::turn(base::TimePoint now) {
 void Surge::go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept {
   began_ = since;
   if (firing) firing_since_ = since;
-  said_ = now;
+  reported_at_ = now;
   seen_ = seen;
 }
 
@@ -44,9 +44,10 @@ Surge::Change Surge::note(std::uint64_t total, base::TimePoint now) {
   const bool above = seen_ > settings_.above.count;
   if (above == firing()) {
     other_since_.reset();
-    if (!firing() || settings_.repeat.count() == 0 || now - said_ < settings_.repeat) return Change::None;
-    said_ = now;
-    return Change::GoesOn;
+    if (!firing() || settings_.repeat.count() == 0 || now - reported_at_ < settings_.repeat)
+      return Change::None;
+    reported_at_ = now;
+    return Change::Continues;
   }
   if (!other_since_) other_since_ = now;
   const base::Duration wanted = firing() ? calm() : settings_.lasting;

@@ -3,9 +3,9 @@
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/greeting.hpp"
 #include "redis/connection/request_reply.hpp"
 #include "redis/connection/sentinels.hpp"
+#include "redis/connection/setup_commands.hpp"
 #include "redis/trial.hpp"
 
 #include "weir/net/reactor.hpp"
@@ -106,16 +106,16 @@ class Inspector {
     if (!ec) ec = co_await sign_in_here();
     if (!ec) ec = co_await read_facts();
     if (ec && found_.unreachable.empty()) found_.unreachable = redis_.why();
-    if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
+    if (sentinels_ && (ec || is_misled())) sentinels_->doubt_master();
     co_return ec;
   }
   // Returns true if a Sentinel has reported a former master that is a replica now.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Task<net::ErrorCode> sign_in_here() {
-    const Greeting greeting = sign_in(settings_);
-    net::ErrorCode ec = co_await redis_.say(greeting.bytes);
-    for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
-      ec = co_await redis_.hear();
+    const SetupCommands setup = sign_in(settings_);
+    net::ErrorCode ec = co_await redis_.send(setup.bytes);
+    for (std::size_t i = 0; i < setup.steps.size() && !ec; ++i) {
+      ec = co_await redis_.receive();
       if (ec || redis_.reply().kind != Reply::Kind::Error) continue;
       found_.unreachable = redis_.reply().text;
       ec = StoreError::NotAllowed;
@@ -128,7 +128,7 @@ class Inspector {
     const net::ErrorCode ec = co_await redis_.ask(info);
     if (ec) co_return ec;
     const Reply& reply = redis_.reply();
-    if (reply.kind == Reply::Kind::Error && is_turned_away(reply.text)) {
+    if (reply.kind == Reply::Kind::Error && rejects_all_commands(reply.text)) {
       found_.unreachable = readable(reply.text);
       co_return StoreError::NotAllowed;
     }
@@ -231,7 +231,7 @@ net::Task<void> look(net::Executor executor, const RedisSettings& settings, bool
   Inspector inspector(executor, settings, found);
   (void)co_await inspector.look();
   if (!shares_secret || !found.unreachable.empty()) co_return;
-  auto looking = SharedSecret::look(executor, settings, found.address);
+  auto looking = SharedSecret::read(executor, settings, found.address);
   found.secret = co_await looking;
 }
 

@@ -3,11 +3,11 @@
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/greeting.hpp"
 #include "redis/connection/log_coroutine_end.hpp"
 #include "redis/connection/log_throttle.hpp"
 #include "redis/connection/request_reply.hpp"
 #include "redis/connection/sentinels.hpp"
+#include "redis/connection/setup_commands.hpp"
 
 #include "weir/base/hex.hpp"
 #include "weir/net/reactor.hpp"
@@ -60,10 +60,10 @@ std::optional<base::SipKey> secret_in(std::string_view text) {
   return secret;
 }
 
-class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
+class SharedSecret::Agreement : public std::enable_shared_from_this<Agreement> {
  public:
-  Asking(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered, StoreLog log,
-         Agreed agreed)
+  Agreement(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered, StoreLog log,
+            OnSecret agreed)
       : executor_(executor),
         settings_(settings),
         name_(secret_name(settings)),
@@ -94,15 +94,15 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
 
   // Reads the secret from Redis, and stores nothing there. Must not be called after start(), because both use
   // the same connection.
-  net::Task<SecretLook> look_at(Target target);
+  net::Task<SecretState> look_at(Target target);
 
  private:
-  static net::Task<void> run(std::shared_ptr<Asking> self);
+  static net::Task<void> run(std::shared_ptr<Agreement> self);
   net::Task<void> rest(base::Duration length);
-  net::Task<std::optional<base::SipKey>> ask_somebody();
+  net::Task<std::optional<base::SipKey>> ask_any_server();
   net::Task<std::optional<base::SipKey>> ask_at(Target target);
   net::Task<bool> meet(const base::Endpoint& address);
-  net::Task<bool> say(const std::string& command, Target& target);
+  net::Task<bool> run(const std::string& command, Target& target);
   void take(const base::SipKey& found);
   void complain();
 
@@ -110,7 +110,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   const RedisSettings settings_;
   const std::string name_;
   const StoreLog log_;
-  Agreed agreed_;
+  OnSecret agreed_;
   base::SipKey secret_;  // the agreed secret; before the agreement, the secret that this weir offers
   bool is_agreed_ = false;
   bool stopped_ = false;
@@ -124,13 +124,13 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   std::mt19937 random_{std::random_device{}()};
 };
 
-net::Task<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
-  Asking& asking = *self;
+net::Task<void> SharedSecret::Agreement::run(std::shared_ptr<Agreement> self) {
+  Agreement& asking = *self;
   base::Duration pause = kFirstPause;
   while (!asking.stopped_) {
     std::optional<base::SipKey> found;
     try {
-      found = co_await asking.ask_somebody();
+      found = co_await asking.ask_any_server();
       asking.redis_.close();
       if (asking.stopped_) break;
       if (found)
@@ -146,7 +146,7 @@ net::Task<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
 
 // Waits for a random time between half of `length` and `length`, so that weirs with the same Redis do not
 // send their requests at the same time.
-net::Task<void> SharedSecret::Asking::rest(base::Duration length) {
+net::Task<void> SharedSecret::Agreement::rest(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   pause_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ignored;
@@ -155,7 +155,7 @@ net::Task<void> SharedSecret::Asking::rest(base::Duration length) {
 
 // Asks one server after another for the agreed secret until one answers. The servers are the standalone
 // server, the nodes of a cluster, or the masters that Sentinels report.
-net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
+net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_any_server() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
                             : sentinels_ ? settings_.sentinel.addresses.size()
@@ -169,8 +169,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
       continue;
     }
     const auto found = co_await ask_at(std::move(target));
-    if (sentinels_ && found) sentinels_->believe();
-    if (sentinels_ && !found) sentinels_->doubt();
+    if (sentinels_ && found) sentinels_->confirm_master();
+    if (sentinels_ && !found) sentinels_->doubt_master();
     if (found) co_return found;
   }
   co_return std::nullopt;
@@ -178,13 +178,13 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
 
 // Offers this weir's secret, and returns the secret that Redis then has. Always sends SET, although Redis
 // mostly has a secret: a replica, whose secret may be outdated, rejects SET but answers GET.
-net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
+net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
   append_command(question, {"MGET", name_});
   bool answered = co_await meet(target.address);
-  if (answered) answered = co_await say(offer, target);
-  if (answered) answered = co_await say(question, target);
+  if (answered) answered = co_await run(offer, target);
+  if (answered) answered = co_await run(question, target);
   if (!answered) co_return std::nullopt;
   const Reply& reply = redis_.reply();
   const auto found = reply.words.empty() ? std::nullopt : secret_in(reply.words.front());
@@ -198,37 +198,37 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target targe
 // Reads the secret with MGET, which returns nil both for a missing key and for a value that is not a string.
 // EXISTS then distinguishes these two cases. TYPE is not used, because weir needs it nowhere else, and the
 // user may not be allowed to run it.
-net::Task<SecretLook> SharedSecret::Asking::look_at(Target target) {
-  using State = SecretLook::State;
+net::Task<SecretState> SharedSecret::Agreement::look_at(Target target) {
+  using State = SecretState::State;
   std::string question, presence, type;
   append_command(question, {"MGET", name_});
   append_command(presence, {"EXISTS", name_});
   append_command(type, {"TYPE", name_});
   bool answered = co_await meet(target.address);
-  if (answered) answered = co_await say(question, target);
-  if (!answered) co_return SecretLook{State::Unknown, why_};
+  if (answered) answered = co_await run(question, target);
+  if (!answered) co_return SecretState{State::Unknown, why_};
   if (!redis_.reply().words.empty()) {
     const std::string& text = redis_.reply().words.front();
-    if (secret_in(text)) co_return SecretLook{State::Good};
+    if (secret_in(text)) co_return SecretState{State::Good};
     const auto size = std::to_string(text.size()) + (text.size() == 1 ? " octet" : " octets");
-    co_return SecretLook{State::Foreign, "a text of " + size};
+    co_return SecretState{State::Foreign, "a text of " + size};
   }
-  answered = co_await say(presence, target);
-  if (!answered) co_return SecretLook{State::Unknown, "EXISTS: " + why_};
+  answered = co_await run(presence, target);
+  if (!answered) co_return SecretState{State::Unknown, "EXISTS: " + why_};
   const auto& counts = redis_.reply().numbers;
-  if (counts.empty() || counts.front() == 0) co_return SecretLook{State::Absent};
-  answered = co_await say(type, target);
-  co_return SecretLook{State::Foreign,
-                       answered ? "a value of type " + redis_.reply().text : "a value that is not a text"};
+  if (counts.empty() || counts.front() == 0) co_return SecretState{State::Absent};
+  answered = co_await run(type, target);
+  co_return SecretState{State::Foreign,
+                        answered ? "a value of type " + redis_.reply().text : "a value that is not a text"};
 }
 
 // Connects to the server and signs in.
-net::Task<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
-  const Greeting greeting = sign_in(settings_);
+net::Task<bool> SharedSecret::Agreement::meet(const base::Endpoint& address) {
+  const SetupCommands setup = sign_in(settings_);
   net::ErrorCode ec = co_await redis_.open(address);
-  if (!ec && !greeting.bytes.empty()) ec = co_await redis_.say(greeting.bytes);
-  for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
-    ec = co_await redis_.hear();
+  if (!ec && !setup.bytes.empty()) ec = co_await redis_.send(setup.bytes);
+  for (std::size_t i = 0; i < setup.steps.size() && !ec; ++i) {
+    ec = co_await redis_.receive();
     if (ec || redis_.reply().kind != Reply::Kind::Error) continue;
     why_ = redis_.reply().text;
     co_return false;
@@ -238,7 +238,7 @@ net::Task<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
 }
 
 // Sends a command. Returns true if the reply is not an error. Follows the redirections of a cluster.
-net::Task<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
+net::Task<bool> SharedSecret::Agreement::run(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
   for (int i = 0; i <= kMostRedirections; ++i) {
@@ -261,7 +261,7 @@ net::Task<bool> SharedSecret::Asking::say(const std::string& command, Target& ta
   co_return false;
 }
 
-void SharedSecret::Asking::take(const base::SipKey& found) {
+void SharedSecret::Agreement::take(const base::SipKey& found) {
   const bool first = !is_agreed_;
   const bool changed = found != secret_;
   if (agreed_ && (first || changed)) agreed_(found);
@@ -278,25 +278,25 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
 
 // Logs why weir has no agreed secret. Logs nothing after the first success, because the store logs failures
 // of Redis.
-void SharedSecret::Asking::complain() {
+void SharedSecret::Agreement::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +
                     "; rules with store = \"redis\" follow on_store_failure meanwhile";
   if (log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
-net::Task<SecretLook> SharedSecret::look(net::Executor executor, const RedisSettings& settings,
-                                         base::Endpoint address) {
-  const auto asking = std::make_shared<Asking>(executor, settings, base::SipKey{}, StoreLog{}, Agreed{});
+net::Task<SecretState> SharedSecret::read(net::Executor executor, const RedisSettings& settings,
+                                          base::Endpoint address) {
+  const auto asking = std::make_shared<Agreement>(executor, settings, base::SipKey{}, StoreLog{}, OnSecret{});
   Target target{std::move(address)};
-  SecretLook look = co_await asking->look_at(std::move(target));
+  SecretState look = co_await asking->look_at(std::move(target));
   asking->stop();
   co_return look;
 }
 
 SharedSecret::SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
-                           StoreLog log, Agreed agreed)
-    : asking_(std::make_shared<Asking>(executor, settings, offered, std::move(log), std::move(agreed))) {}
+                           StoreLog log, OnSecret agreed)
+    : asking_(std::make_shared<Agreement>(executor, settings, offered, std::move(log), std::move(agreed))) {}
 
 SharedSecret::~SharedSecret() {
   stop();

@@ -110,7 +110,7 @@ class Trial {
 
   net::Task<bool> admits(limit::Charge charge, base::TimePoint& now) {
     limit::Outcome outcome;
-    const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unasked_);
+    const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unanswered_);
     if (ec) note(store_.last_error());
     co_return !ec && outcome.allowed;
   }
@@ -134,7 +134,7 @@ class Trial {
   const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
   const limit::Charge place_{random_key(), &places_};
   Store store_;
-  limit::LineSet unasked_ = 0;
+  limit::ChargeSet unanswered_ = 0;
   int placed_ = 0;  // number of permits that were taken for place_
   int entered_ = 0;
   std::size_t under_way_ = 0;

@@ -26,9 +26,9 @@ constexpr std::string_view kUnverified = "?";
 
 // Returns the decision of the rule in the line, or the decision number `nth` if the rule applied to several
 // descriptors of a question; null if there is none.
-const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule, std::size_t nth = 0) noexcept {
-  for (const auto& said : line.rules)
-    if (said.rule == rule.name && nth-- == 0) return &said;
+const LoggedRule* logged_rule(const LogLine& line, const policy::Rule& rule, std::size_t nth = 0) noexcept {
+  for (const auto& logged : line.rules)
+    if (logged.rule == rule.name && nth-- == 0) return &logged;
   return nullptr;
 }
 
@@ -61,13 +61,13 @@ Cases::Cases(const Candidate& candidate)
     : facts(candidate.rules.size()), candidate_(candidate), finder_(candidate.rules) {
   for (const auto& rule : candidate.rules) {
     names.rules.push_back(rule.name);
-    auto& told = facts[rule.index];
-    told.beyond = beyond_log(rule);
-    told.parameters = asked_parameters(rule);
-    told.descriptors = compared_descriptors(rule);
-    if (!told.beyond.empty())
-      told_.push_back(&rule);
-    else if (told.beyond = asked_of_questions(rule); !told.beyond.empty())
+    auto& fact = facts[rule.index];
+    fact.beyond = beyond_log(rule);
+    fact.parameters = asked_parameters(rule);
+    fact.descriptors = compared_descriptors(rule);
+    if (!fact.beyond.empty())
+      logged_rules_.push_back(&rule);
+    else if (fact.beyond = asked_of_questions(rule); !fact.beyond.empty())
       of_questions_.push_back(&rule);
   }
   for (const auto& route : candidate.routes) {
@@ -94,18 +94,18 @@ void Cases::find_hidden(const LogLine& line) {
   const auto in_query = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
   routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), in_query);
   for (const auto& rule : candidate_.rules) {
-    auto& told = facts[rule.index];
-    if (!told.beyond.empty()) continue;
-    const auto parameter = std::find_if(told.parameters.begin(), told.parameters.end(), in_query);
+    auto& fact = facts[rule.index];
+    if (!fact.beyond.empty()) continue;
+    const auto parameter = std::find_if(fact.parameters.begin(), fact.parameters.end(), in_query);
     const auto value =
-        std::find_first_of(told.descriptors.begin(), told.descriptors.end(), hidden.begin(), hidden.end());
-    if (parameter != told.parameters.end())
-      told.beyond = "the parameter " + *parameter;
-    else if (value != told.descriptors.end())
-      told.beyond = "the value of the descriptor " + *value;
+        std::find_first_of(fact.descriptors.begin(), fact.descriptors.end(), hidden.begin(), hidden.end());
+    if (parameter != fact.parameters.end())
+      fact.beyond = "the parameter " + *parameter;
+    else if (value != fact.descriptors.end())
+      fact.beyond = "the value of the descriptor " + *value;
     else
       continue;
-    told_.push_back(&rule);
+    logged_rules_.push_back(&rule);
     std::erase(of_questions_, &rule);
   }
 }
@@ -113,7 +113,7 @@ void Cases::find_hidden(const LogLine& line) {
 // Returns the rules that may match the line. Leaves out the rules whose logged decisions are used.
 policy::RuleList Cases::find_rules() {
   const auto rules = finder_.find(candidate_.rules, request_, found_);
-  if (told_.empty() && (has_question_ || of_questions_.empty())) return rules;
+  if (logged_rules_.empty() && (has_question_ || of_questions_.empty())) return rules;
   const auto& waiting = of_questions_;
   std::vector<const policy::Rule*> plain;
   for (const auto& rule : rules) {
@@ -138,9 +138,9 @@ void Cases::take_route_named(std::string_view name) {
 void Cases::take_factors(const LogLine& line) {
   for (const auto& rule : candidate_.rules) {
     if (!rule.adapt) continue;
-    const auto* said = said_of(line, rule);
-    factors_.set(rule.index, said != nullptr ? said->factor : limit::kWholeFactor);
-    factors_told = factors_told || (said != nullptr && said->factor != limit::kWholeFactor);
+    const auto* logged = logged_rule(line, rule);
+    factors_.set(rule.index, logged != nullptr ? logged->factor : limit::kWholeFactor);
+    logs_factors = logs_factors || (logged != nullptr && logged->factor != limit::kWholeFactor);
   }
 }
 
@@ -178,19 +178,19 @@ void Cases::make_request(const LogLine& line) {
     policy::take_route(candidate_.routes, *route, request_);
   loads = loads || line.load;
   take_factors(line);
-  const std::string_view said[] = {line.api_key, line.user, line.org,    line.service,
-                                   line.device,  line.tier, line.country};
-  for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !said[i].empty();
+  const std::string_view logged[] = {line.api_key, line.user, line.org,    line.service,
+                                     line.device,  line.tier, line.country};
+  for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !logged[i].empty();
 }
 
 void Cases::add(const LogLine& line) {
   make_request(line);
-  Case made{.timestamp = line.timestamp, .at = line.asked};
+  Case made{.timestamp = line.timestamp, .at = line.evaluated_at};
   made.first_entry = static_cast<std::uint32_t>(entries.size());
   made.first_refusal = static_cast<std::uint32_t>(refusals.size());
   made.admitted_then = line.verdict == Verdict::Admitted;
   made.by_queue = std::any_of(line.rules.begin(), line.rules.end(),
-                              [](const LoggedRule& said) { return said.says == kWon; });
+                              [](const LoggedRule& logged) { return logged.outcome == kWon; });
   collect(line, made);
   add_refusals(line, made);
   cases.push_back(made);
@@ -236,37 +236,37 @@ std::vector<Forgotten> Cases::find_forgotten() const {
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto rules = find_rules();
-  const auto objection = line.unverified ? evaluation_.collect_unverified(rules, request_, keys)
+  const auto rejection = line.unverified ? evaluation_.collect_unverified(rules, request_, keys)
                                          : evaluation_.collect(rules, request_, keys);
-  made.unmet_now = static_cast<bool>(objection);
-  told_bill_.clear();
-  for (const auto* rule : told_) {
-    add_told(*rule, line, told_bill_);
+  made.unmet_now = static_cast<bool>(rejection);
+  logged_bill_.clear();
+  for (const auto* rule : logged_rules_) {
+    add_logged(*rule, line, logged_bill_);
     if (line.unmet == rule->name && rule->mode == policy::Mode::Enforce) made.unmet_now = true;
   }
   if (!has_question_)
-    for (const auto* rule : of_questions_) add_told(*rule, line, told_bill_);
+    for (const auto* rule : of_questions_) add_logged(*rule, line, logged_bill_);
   if (made.unmet_now) return;
-  for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &told_bill_})
+  for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &logged_bill_})
     add_entries(line, *bill, made);
 }
 
 // Adds the charges that the rule made for the logged request, with the logged keys and costs. A rule makes
 // several charges if it applied to several descriptors of a question.
-void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
-  for (const auto& said : line.rules)
-    if (said.rule == rule.name) add_told(rule, said, bill);
+void Cases::add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
+  for (const auto& logged : line.rules)
+    if (logged.rule == rule.name) add_logged(rule, logged, bill);
 }
 
-void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::Bill& bill) {
-  auto& told = facts[rule.index];
-  if (said.asks != rule.asks || said.variant > rule.overrides.size() + rule.tiers.size()) {
-    ++told.told_otherwise;
+void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, policy::Bill& bill) {
+  auto& fact = facts[rule.index];
+  if (logged.asks != rule.asks || logged.variant > rule.overrides.size() + rule.tiers.size()) {
+    ++fact.logged_differently;
     return;
   }
-  ++told.told;
+  ++fact.logged;
   const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
-  const auto cost = fixed && said.cost != 0 ? rule.cost : said.cost;  // 0: the question was a check
+  const auto cost = fixed && logged.cost != 0 ? rule.cost : logged.cost;  // 0: the question was a check
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
     (void)bill.add({&rule, applied}, {.key = key,
                                       .limiter = applied.limiter,
@@ -277,28 +277,28 @@ void Cases::add_told(const policy::Rule& rule, const LoggedRule& said, policy::B
                                       .counted = applied.counted,
                                       .penalty = policy::penalty_of(rule)});
   };
-  auto applied = policy::limiter_of(rule, said.variant, said.elastic, said.factor);
-  add(applied, said.key);
+  auto applied = policy::limiter_of(rule, logged.variant, logged.elastic, logged.factor);
+  add(applied, logged.key);
   if (!applied.paired) return;
-  add(policy::counted_limiter(rule, applied), {said.key.lo ^ 0x656c'6173'7469'6300, said.key.hi});
+  add(policy::counted_limiter(rule, applied), {logged.key.lo ^ 0x656c'6173'7469'6300, logged.key.hi});
 }
 
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied, descriptors, overdraft] = bill.line(i);
+    const auto& [rule, applied, descriptors, overdraft] = bill.source(i);
     std::size_t before = 0;  // earlier decisions of the rule
     for (std::size_t k = 0; k < i; ++k)
-      if (bill.line(k).rule == rule && !bill.line(k).applied.counted) ++before;
-    const auto* said = said_of(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
-    Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
+      if (bill.source(k).rule == rule && !bill.source(k).applied.counted) ++before;
+    const auto* logged = logged_rule(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
+    Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = logged != nullptr};
     entry.charge.limiter = applied.limiter;
-    if (said != nullptr) entry.said = outcome_of(said->says);
+    if (logged != nullptr) entry.logged = outcome_of(logged->outcome);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
       std::array<char, 128> room;
       return ClientName{std::string(policy::write_client(room, rule->key, request_)), {}};
     });
     auto& digest = names.clients[entry.client].digest;
-    if (said != nullptr && digest.empty()) digest = base::in_hex(said->key);
+    if (logged != nullptr && digest.empty()) digest = base::in_hex(logged->key);
     entries.push_back(entry);
     ++made.entries;
   }
@@ -307,9 +307,10 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
 // Stores the refusals that the log line states. So the report also counts refusals by rules that no longer
 // exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
-  for (const auto& said : line.rules) {
-    if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
-    const auto rule = names.rule(said.rule);
+  for (const auto& logged : line.rules) {
+    if (logged.outcome != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)])
+      continue;
+    const auto rule = names.rule(logged.rule);
     ClientId client = 0;
     bool known = false;
     for (std::size_t i = made.first_entry; i < entries.size() && !known; ++i) {
@@ -317,10 +318,11 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
       if (known) client = entries[i].client;
     }
     if (!known)
-      client = names.client(said.key, [&] {
+      client = names.client(logged.key, [&] {
         std::array<char, 128> room;
         const policy::KeyPattern address{{{policy::Attribute::Ip, {}}}};
-        return ClientName{std::string(policy::write_client(room, address, request_)), base::in_hex(said.key)};
+        return ClientName{std::string(policy::write_client(room, address, request_)),
+                          base::in_hex(logged.key)};
       });
     refusals.push_back({rule, client});
     ++made.refusals;
@@ -351,20 +353,20 @@ void Cases::add_events(const LogLine& line, const Case& made) {
   for (auto at = made.first_entry; at < entries.size(); ++at) {
     const auto& charge = entries[at].charge;
     const auto& rule = candidate_.rules[charge.rule];
-    const auto* said = said_of(line, rule);
+    const auto* logged = logged_rule(line, rule);
     const bool holds = limit::holds(*charge.limiter);
     Event event{.what = {.at = end, .timestamp = limit::timestamp_at(end)}, .of_case = number, .entry = at};
     bool ended = false;
     for (const auto& done : line.amendments) {
       const bool same =
-          said != nullptr && done.rule == rule.name && done.what.elastic == (charge.limiter_id % 2 != 0);
+          logged != nullptr && done.rule == rule.name && done.what.elastic == (charge.limiter_id % 2 != 0);
       if (!same || (done.what.kind == Amendment::Kind::Release) != holds) continue;
-      if (done.what.kind == Amendment::Kind::Settle && said->asks != rule.asks) continue;
+      if (done.what.kind == Amendment::Kind::Settle && logged->asks != rule.asks) continue;
       event.what = done.what;
       events.push_back(event);
       ended = true;
     }
-    if (ended || (said != nullptr && said->asks == rule.asks && !holds)) continue;
+    if (ended || (logged != nullptr && logged->asks == rule.asks && !holds)) continue;
     if (holds) {
       event.what.kind = Amendment::Kind::Release;
       if (line.upstream.count() > 0 && line.status < 500) event.what.ending.latency = line.upstream;

@@ -38,8 +38,8 @@ struct Case {
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;         // true: another charge of the rule decides (policy::AppliedLimiter::counted)
-  observe::RuleOutcome said{};  // the logged outcome; valid if `met_then`
+  bool counted = false;  // true: another charge of the rule decides (policy::AppliedLimiter::counted)
+  observe::RuleOutcome logged{};  // the logged outcome; valid if `met_then`
   bool met_then = false;
   bool allowed = false;  // the outcome in the replay
   bool overflow = false;
@@ -96,10 +96,10 @@ class Cases {
     std::vector<std::string> parameters;   // the query parameters that the rule needs; see asked_parameters()
     std::vector<std::string> descriptors;  // the values that it compares; see compared_descriptors()
     // The number of lines that have a decision of a rule with this name, conditions, key and cost.
-    std::uint64_t told = 0;
+    std::uint64_t logged = 0;
     // The number of lines that have a decision of a rule with this name, but with other conditions, another
     // key or another cost.
-    std::uint64_t told_otherwise = 0;
+    std::uint64_t logged_differently = 0;
     // Number of logged resets that the replay leaves out, because the rule has changed or limits concurrency.
     std::uint64_t reset_otherwise = 0;
   };
@@ -107,7 +107,7 @@ class Cases {
   // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
   // service, device, tier and country.
   std::array<bool, 7> seen{};
-  bool factors_told = false;   // true: some lines state a factor below kWholeFactor
+  bool logs_factors = false;   // true: some lines state a factor below kWholeFactor
   bool loads = false;          // true: some lines state the system's load
   bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
@@ -121,8 +121,8 @@ class Cases {
   void find_hidden(const LogLine& line);
   [[nodiscard]] policy::RuleList find_rules();
   void collect(const LogLine& line, Case& made);
-  void add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
-  void add_told(const policy::Rule& rule, const LoggedRule& said, policy::Bill& bill);
+  void add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
+  void add_logged(const policy::Rule& rule, const LoggedRule& logged, policy::Bill& bill);
   void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
   void add_refusals(const LogLine& line, Case& made);
   void add_events(const LogLine& line, const Case& made);
@@ -131,14 +131,14 @@ class Cases {
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;  // the reset keys, with their names in the log
   policy::RuleFinder finder_;
-  policy::RuleFinder::Room found_;         // the rules that may match the line
-  std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
+  policy::RuleFinder::Scratch found_;              // the rules that may match the line
+  std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
   // The rules whose logged decisions are used for each line without the values of a question.
   std::vector<const policy::Rule*> of_questions_;
   bool has_question_ = false;  // true: the current line has the values of a question
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
-  policy::Bill told_bill_;
+  policy::Bill logged_bill_;
   http::RequestHead head_;
   policy::Request request_;
   limit::Factors factors_;  // the factors in the current line, by the index of the replayed rule

@@ -131,25 +131,25 @@ void for_each(const json::object& object, std::string_view name, Each each) {
   }
 }
 
-limit::Factor factor_in(const json::object& said) {
+limit::Factor factor_in(const json::object& json_rule) {
   constexpr auto kStep = limit::percent_of(1);
-  if (find(said, "factor") == nullptr) return limit::kWholeFactor;
-  const auto percent = number_in(said, "factor");
+  if (find(json_rule, "factor") == nullptr) return limit::kWholeFactor;
+  const auto percent = number_in(json_rule, "factor");
   if (percent < kStep || percent > 100) throw Fault{Unusable::Lacking};
   return static_cast<limit::Factor>(percent / kStep);
 }
 
-LoggedRule read_rule(const json::object& said) {
-  const auto variant = number_in(said, "variant");
+LoggedRule read_rule(const json::object& json_rule) {
+  const auto variant = number_in(json_rule, "variant");
   if (variant > 0xffff) throw Fault{Unusable::Lacking};
-  return {.rule = needed_text(said, "rule"),
-          .asks = static_cast<std::uint32_t>(hex_in(said, "asks", 8)),
-          .key = digest_in(said, "key"),
-          .cost = cost_in(said),
-          .says = needed_text(said, "says"),
+  return {.rule = needed_text(json_rule, "rule"),
+          .asks = static_cast<std::uint32_t>(hex_in(json_rule, "asks", 8)),
+          .key = digest_in(json_rule, "key"),
+          .cost = cost_in(json_rule),
+          .outcome = needed_text(json_rule, "says"),
           .variant = static_cast<std::uint16_t>(variant),
-          .elastic = flag_in(said, "elastic"),
-          .factor = factor_in(said)};
+          .elastic = flag_in(json_rule, "elastic"),
+          .factor = factor_in(json_rule)};
 }
 
 observe::Amendment::Kind kind_of(std::string_view word) {
@@ -181,12 +181,12 @@ void read_question(const json::object& object, LoggedQuestion& question) {
   question.domain = text_in(object, "domain");
   question.cost = stated_cost_in(object);
   question.descriptors.clear();
-  for_each(object, "descriptors", [&](const json::object& said) {
+  for_each(object, "descriptors", [&](const json::object& json_rule) {
     if (question.descriptors.size() == limit::kMaxCharges) throw Fault{Unusable::Lacking};
     auto& descriptor = question.descriptors.emplace_back();
-    descriptor.exact = flag_in(said, "exact");
-    descriptor.cost = stated_cost_in(said);
-    for_each(said, "entries",
+    descriptor.exact = flag_in(json_rule, "exact");
+    descriptor.cost = stated_cost_in(json_rule);
+    for_each(json_rule, "entries",
              [&](const json::object& entry) { descriptor.entries.push_back(read_entry(entry, question)); });
   });
 }
@@ -229,8 +229,8 @@ void read_replay(const json::object& replay, LogLine& line) {
   if (flag_in(replay, "cut")) throw Fault{Unusable::Cut};
   line.run = hex_in(replay, "run", 16);
   line.first = flag_in(replay, "first");
-  line.asked = line.start + span_in(replay, "asked_us");
-  line.timestamp = limit::timestamp_at(line.asked) + number_in(replay, "turn");
+  line.evaluated_at = line.start + span_in(replay, "asked_us");
+  line.timestamp = limit::timestamp_at(line.evaluated_at) + number_in(replay, "turn");
   line.api_key = text_in(replay, "api_key");
   line.user = text_in(replay, "user");
   line.org = text_in(replay, "org");
@@ -244,7 +244,8 @@ void read_replay(const json::object& replay, LogLine& line) {
   line.load.reset();
   if (load != nullptr && load->is_number()) line.load = load->to_number<double>();
   line.rules.clear();
-  for_each(replay, "rules", [&](const json::object& said) { line.rules.push_back(read_rule(said)); });
+  for_each(replay, "rules",
+           [&](const json::object& json_rule) { line.rules.push_back(read_rule(json_rule)); });
   line.amendments.clear();
   for_each(replay, "amends", [&](const json::object& done) {
     if (!flag_in(done, "lost")) line.amendments.push_back(read_amendment(done, line.start));

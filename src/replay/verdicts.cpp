@@ -17,11 +17,11 @@ class Comparison {
       report_.rules.back().in_candidate = false;
     }
     for (const auto& rule : candidate.rules) {
-      auto& told = report_.rules[rule.index];
-      told.in_candidate = true;
-      told.shadow = rule.mode == policy::Mode::Shadow;
+      auto& report = report_.rules[rule.index];
+      report.in_candidate = true;
+      report.shadow = rule.mode == policy::Mode::Shadow;
     }
-    for (const auto& one : all.cases) hear(one);
+    for (const auto& one : all.cases) add(one);
   }
 
   Report report(std::size_t most_clients) {
@@ -38,7 +38,7 @@ class Comparison {
  private:
   static constexpr std::uint64_t kClientBits = 0xffff'ffff;
 
-  void hear(const Case& one) {
+  void add(const Case& one) {
     const auto when = one.at;
     if (report_.requests++ == 0) report_.first = report_.last = when;
     report_.first = std::min(report_.first, when);
@@ -68,11 +68,11 @@ class Comparison {
       ++rule.met;
       overflowed_ += entry.overflow ? 1 : 0;
       if (!entry.allowed) ++rule.refused_now;
-      if (entry.met_then && entry.said == RuleOutcome::ShadowRefused) {
+      if (entry.met_then && entry.logged == RuleOutcome::ShadowRefused) {
         ++rule.refused_then;
         ++rule.shadow_then;
       }
-      if (entry.met_then && !one.by_queue && outcome_now(entry) != entry.said) ++rule.otherwise;
+      if (entry.met_then && !one.by_queue && outcome_now(entry) != entry.logged) ++rule.otherwise;
       if (entry.allowed || !entry.charge.enforced || !one.admitted_then || now) continue;
       ++rule.newly.refused;
       ++changes(entry.charge.rule, entry.client).refused;
@@ -105,14 +105,16 @@ class Comparison {
     for (const auto& rule : candidate_.rules) {
       const auto& facts = all_.facts[rule.index];
       const auto in_quotes = "\"" + rule.name + "\"";
-      if (!facts.beyond.empty() && facts.told == 0)
+      if (!facts.beyond.empty() && facts.logged == 0)
         report_.rules[rule.index].left_out =
             "it uses " + facts.beyond +
-            (facts.told_otherwise != 0 ? ", and the rule of that name in the log used something else"
-                                       : ", which the log does not contain, and the log has no such rule");
-      else if (!facts.beyond.empty() && facts.told_otherwise != 0)
+            (facts.logged_differently != 0
+                 ? ", and the rule of that name in the log used something else"
+                 : ", which the log does not contain, and the log has no such rule");
+      else if (!facts.beyond.empty() && facts.logged_differently != 0)
         note(
-            "rule " + in_quotes + " uses " + facts.beyond + ": for " + std::to_string(facts.told_otherwise) +
+            "rule " + in_quotes + " uses " + facts.beyond + ": for " +
+            std::to_string(facts.logged_differently) +
             " requests the log has a rule of that name that used something else; the replay leaves them out");
       if (rule.store == policy::Store::Redis)
         note("rule " + in_quotes + " is kept in Redis; the replay counts only these logs, by weir's clock");
@@ -153,7 +155,7 @@ class Comparison {
     }
     if (rule.elastic && !all_.loads)
       note("rule \"" + rule.name + "\" is elastic; the log has no load, so the replay assumes full load");
-    if (rule.adapt && !all_.factors_told)
+    if (rule.adapt && !all_.logs_factors)
       note("rule \"" + rule.name +
            "\" has adapt; the log has no factor below 100%, so the replay assumes the whole limit");
   }

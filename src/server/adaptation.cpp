@@ -21,13 +21,13 @@ void Adaptation::watch(const proxy::Configuration& config) {
     if (same == rules_.end()) factors_.set(rule.index, limit::kWholeFactor);
     const auto upstream = std::find_if(config.upstreams.begin(), config.upstreams.end(),
                                        [&](const auto& one) { return one.name == rule.adapt->upstream; });
-    const auto label =
-        config.label_of_upstream(static_cast<std::size_t>(upstream - config.upstreams.begin()));
+    const auto index =
+        config.index_of_upstream(static_cast<std::size_t>(upstream - config.upstreams.begin()));
     rules.push_back({.name = rule.name,
-                     .label = rule.index,
+                     .index = rule.index,
                      .adapt = *rule.adapt,
-                     .upstream = label,
-                     .before = answers_so_far_(label)});
+                     .upstream = index,
+                     .before = answers_so_far_(index)});
   }
   rules_ = std::move(rules);
   if (!rules_.empty() && !is_armed_) arm();
@@ -39,31 +39,31 @@ void Adaptation::arm() {
   timer_.async_wait([this](const net::ErrorCode& error) {
     is_armed_ = false;
     if (error || rules_.empty()) return;
-    look();
+    end_period();
     arm();
   });
 }
 
-void Adaptation::look() {
+void Adaptation::end_period() {
   for (auto& rule : rules_) {
     const auto all = answers_so_far_(rule.upstream);
     const auto& past = rule.before;
-    const limit::Answers answers{.all = all.all - past.all,
-                                 .failed = all.failed - past.failed,
-                                 .measured = all.measured - past.measured,
-                                 .time = all.time - past.time};
+    const limit::UpstreamAnswers answers{.all = all.all - past.all,
+                                         .failed = all.failed - past.failed,
+                                         .measured = all.measured - past.measured,
+                                         .time = all.time - past.time};
     rule.before = all;
-    const auto before = factors_.of(rule.label);
+    const auto before = factors_.of(rule.index);
     const auto now = limit::adapted(rule.adapt.terms, answers, before);
-    factors_.set(rule.label, now);
-    tell(rule, answers, before, now);
+    factors_.set(rule.index, now);
+    log_factor(rule, answers, before, now);
   }
 }
 
 // Logs when a rule begins to grant less than its whole limit, and when it grants the whole limit again. Logs
 // no change in between.
-void Adaptation::tell(const Watched& rule, const limit::Answers& answers, limit::Factor before,
-                      limit::Factor now) {
+void Adaptation::log_factor(const Watched& rule, const limit::UpstreamAnswers& answers, limit::Factor before,
+                            limit::Factor now) {
   if ((before == limit::kWholeFactor) == (now == limit::kWholeFactor)) return;
   if (now == limit::kWholeFactor)
     return log_.info("adapt: rule \"" + rule.name + "\" grants its whole limit again");

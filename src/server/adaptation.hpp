@@ -19,7 +19,7 @@ namespace weir::server {
 class Adaptation {
  public:
   // Returns the sum of an upstream's answers so far, over all workers. `upstream`: the index of its counters.
-  using AnswersSoFar = std::function<limit::Answers(std::size_t upstream)>;
+  using AnswersSoFar = std::function<limit::UpstreamAnswers(std::size_t upstream)>;
 
   // `factors` and `log` must outlive this object.
   Adaptation(net::Executor executor, limit::Factors& factors, AnswersSoFar answers_so_far, log::Log& log);
@@ -29,19 +29,20 @@ class Adaptation {
   // requests use the configuration.
   void watch(const proxy::Configuration& config);
 
-  // Ends a period: computes the factors of the next period. The timer calls look().
-  void look();
+  // Ends a period: computes the factors of the next period. The timer calls end_period().
+  void end_period();
 
  private:
   struct Watched {
     std::string name;
-    limit::RuleIndex label;
+    limit::RuleIndex index;
     policy::Adapt adapt;
-    std::size_t upstream;     // index of the upstream's counters
-    limit::Answers before{};  // all answers until the period began
+    std::size_t upstream;             // index of the upstream's counters
+    limit::UpstreamAnswers before{};  // all answers until the period began
   };
   void arm();
-  void tell(const Watched& rule, const limit::Answers& answers, limit::Factor before, limit::Factor now);
+  void log_factor(const Watched& rule, const limit::UpstreamAnswers& answers, limit::Factor before,
+                  limit::Factor now);
 
   net::Timer timer_;
   limit::Factors& factors_;

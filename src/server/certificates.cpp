@@ -20,7 +20,7 @@ std::string date_of(std::chrono::sys_seconds at) {
 }
 
 std::string why_hidden(const net::TlsSettings& settings, const net::CertificateFiles& files,
-                       const net::Hidden& hidden) {
+                       const net::HiddenReason& hidden) {
   const auto never = "the certificate \"" + files.cert + "\" can never be used: ";
   if (!hidden.behind)
     return never +
@@ -42,13 +42,13 @@ base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSett
   ListenerCertificates made(
       settings, is_current ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation),
       std::move(challenges));
-  if (auto read = made.look(); !read) return read.error();
+  if (auto read = made.reread(); !read) return read.error();
   return made;
 }
 
 // Reads the files' stamps before the files. So if a file is written during the reading, the next call finds
 // another stamp.
-base::Result<bool> ListenerCertificates::look() {
+base::Result<bool> ListenerCertificates::reread() {
   auto found = stamps();
   if (found == stamps_) return false;
   stamps_ = std::move(found);
@@ -93,10 +93,10 @@ SSL_CTX* CertificateWatch::context(std::size_t number) const noexcept {
   return found != watched_.end() ? found->second.certificates.context() : nullptr;
 }
 
-void CertificateWatch::look() {
+void CertificateWatch::reread() {
   for (auto& [number, watched] : watched_) {
     const auto where = "TLS on " + watched.address;
-    const auto changed = watched.certificates.look();
+    const auto changed = watched.certificates.reread();
     if (!changed) {
       ++faulty_;
       log_.warning(where + ": cannot load the changed files; weir keeps the previous certificates: " +
@@ -110,7 +110,7 @@ void CertificateWatch::look() {
   }
 }
 
-void CertificateWatch::look_every(base::Duration period) {
+void CertificateWatch::check_every(base::Duration period) {
   if (period.count() == 0) {
     timer_.cancel();
     return;
@@ -118,8 +118,8 @@ void CertificateWatch::look_every(base::Duration period) {
   timer_.expires_after(period);
   timer_.async_wait([this, period](const net::ErrorCode& error) {
     if (error) return;
-    look();
-    look_every(period);
+    reread();
+    check_every(period);
   });
 }
 

@@ -13,13 +13,13 @@ std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys_seconds at) {
+std::optional<std::string> warning(const ClientFiles::TlsUse& use, std::chrono::sys_seconds at) {
   if (!use.own.not_after) return std::nullopt;
   return warn_of_expiry(use.tls.cert, use.who(), *use.own.not_after, at);
 }
 
-void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
-  const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
+void add(std::vector<ClientFiles::TlsUse>& uses, ClientFiles::TlsUse use) {
+  const auto same = [&](const ClientFiles::TlsUse& other) { return other.is_same(use); };
   // Skips `use` if the list has the same settings already. For example, two webhooks may trust the same
   // authorities.
   if (std::any_of(uses.begin(), uses.end(), same)) return;
@@ -29,7 +29,7 @@ void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
 
 }  // namespace
 
-std::string ClientFiles::Use::who() const {
+std::string ClientFiles::TlsUse::who() const {
   switch (kind) {
     case Kind::Upstream:
       return "upstream \"" + name + "\"";
@@ -41,8 +41,8 @@ std::string ClientFiles::Use::who() const {
   return "redis";
 }
 
-std::vector<ClientFiles::Use> ClientFiles::uses_in(const config::Settings& settings) {
-  std::vector<Use> uses;
+std::vector<ClientFiles::TlsUse> ClientFiles::uses_in(const config::Settings& settings) {
+  std::vector<TlsUse> uses;
   for (const auto& upstream : settings.upstreams)
     if (std::any_of(upstream.servers.begin(), upstream.servers.end(),
                     [](const upstream::ServerSettings& server) { return server.tls; }))
@@ -58,10 +58,10 @@ std::vector<ClientFiles::Use> ClientFiles::uses_in(const config::Settings& setti
   return uses;
 }
 
-void ClientFiles::watch(std::vector<Use> uses) {
+void ClientFiles::watch(std::vector<TlsUse> uses) {
   for (auto& use : uses) {
     const auto before =
-        std::find_if(uses_.begin(), uses_.end(), [&](const Use& other) { return other.is_same(use); });
+        std::find_if(uses_.begin(), uses_.end(), [&](const TlsUse& other) { return other.is_same(use); });
     if (before != uses_.end()) {
       use = std::move(*before);
       continue;
@@ -75,8 +75,8 @@ void ClientFiles::watch(std::vector<Use> uses) {
 
 // Reads the files' stamps before the files. So if a file is written during the reading, the next call finds
 // another stamp.
-std::vector<std::string> ClientFiles::look() {
-  std::vector<Use*> changed;
+std::vector<std::string> ClientFiles::reread() {
+  std::vector<TlsUse*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
     if (found == use.read && use.fault.empty()) continue;
@@ -105,8 +105,8 @@ std::vector<std::string> ClientFiles::look() {
   return lines;
 }
 
-// Stores why weir cannot use the files, and logs the reason once. Each look() tries these files again.
-void ClientFiles::refuse(Use& use, const std::string& why) {
+// Stores why weir cannot use the files, and logs the reason once. Each reread() tries these files again.
+void ClientFiles::refuse(TlsUse& use, const std::string& why) {
   if (use.fault == why) return;
   use.fault = why;
   ++faulty_;
@@ -114,11 +114,11 @@ void ClientFiles::refuse(Use& use, const std::string& why) {
                ": cannot load the changed files; weir keeps the previous ones: " + why);
 }
 
-void ClientFiles::warn_of(const Use& use) {
+void ClientFiles::warn_of(const TlsUse& use) {
   if (const auto what = warning(use, now())) log_.warning(*what);
 }
 
-void ClientFiles::look_every(base::Duration period) {
+void ClientFiles::check_every(base::Duration period) {
   if (period.count() == 0) {
     timer_.cancel();
     return;
@@ -126,8 +126,8 @@ void ClientFiles::look_every(base::Duration period) {
   timer_.expires_after(period);
   timer_.async_wait([this, period](const net::ErrorCode& error) {
     if (error) return;
-    (void)look();
-    look_every(period);
+    (void)reread();
+    check_every(period);
   });
 }
 

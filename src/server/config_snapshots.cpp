@@ -83,21 +83,21 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .names = names,
                              .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
                              .upstreams = {},
-                             .route_labels = {},
-                             .upstream_labels = {}};
+                             .route_indexes = {},
+                             .upstream_indexes = {}};
   config_snapshot->config.rule_finder = policy::RuleFinder(config_snapshot->config.rules);
   config_snapshot->config.route_finder = policy::RouteFinder(config_snapshot->config.routes);
   for (const auto& route : settings.routes) {
-    const auto label = routes_.take(route.name);
-    if (!label)
+    const auto index = routes_.take(route.name);
+    if (!index)
       return base::Error{"too many routes, including old ones that requests still use; try again later"};
-    config_snapshot->config.route_labels.push_back(*label);
+    config_snapshot->config.route_indexes.push_back(*index);
   }
   for (auto& upstream : upstreams) {
-    const auto label = upstreams_.take(upstream.settings.name);
-    if (!label)
+    const auto index = upstreams_.take(upstream.settings.name);
+    if (!index)
       return base::Error{"too many upstreams, including old ones that requests still use; try again later"};
-    config_snapshot->config.upstream_labels.push_back(*label);
+    config_snapshot->config.upstream_indexes.push_back(*index);
     try {
       config_snapshot->server_groups.push_back(
           server_group_of(upstream.settings, std::move(upstream.servers), changes));
@@ -124,15 +124,15 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
                            std::to_string(limit::Limiters::kMost) +
                            " (with adapt each limit counts as 20, and in Redis as 40); write fewer, or run "
                            "weir upgrade and then reload"};
-    const auto label = rules_.take(rule.name);
+    const auto index = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
-    if (!label || !cells)
+    if (!index || !cells)
       return base::Error{
           "too many rules, including old ones whose keys are still in the table; try again later, or restart "
           "weir"};
-    rule.index = static_cast<limit::RuleIndex>(*label);
+    rule.index = static_cast<limit::RuleIndex>(*index);
     rule.cells = *cells;
-    tell_change(rule, changes);
+    describe_change(rule, changes);
   }
   if (current_)
     for (const auto& rule : current_->config.rules)
@@ -156,7 +156,7 @@ std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule&
   return static_cast<limit::RuleIndex>(free - taken.begin());
 }
 
-void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::string>& changes) const {
+void ConfigSnapshots::describe_change(const policy::Rule& rule, std::vector<std::string>& changes) const {
   if (!current_) return;
   const auto name = "rule \"" + rule.name + "\"";
   const auto* before = find_rule(current_->config.rules, rule.name);
@@ -255,7 +255,7 @@ ConfigSnapshots::Draft ConfigSnapshots::with_api_keys(const policy::ApiKeys& key
 
 // Returns the new snapshot in a pointer whose deleter posts to the main thread. So the main thread frees the
 // snapshot, although any worker may release it last.
-std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
+std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Draft& draft) {
   const auto& config = draft.config_snapshot->config;
   std::vector<limit::KeyTable::DefinedRule> defined;
   for (const auto& rule : config.rules) {
@@ -268,11 +268,11 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const
       const auto& member = server_group->member(at);
       member.control()->settle_weight(member.settings().weight);
     }
-  Use use{.config_snapshot = draft.config_snapshot.get(),
-          .routes = config.route_labels,
-          .upstreams = config.upstream_labels,
-          .rules = {},
-          .cells = {}};
+  IndexUse use{.config_snapshot = draft.config_snapshot.get(),
+               .routes = config.route_indexes,
+               .upstreams = config.upstream_indexes,
+               .rules = {},
+               .cells = {}};
   for (const auto& rule : config.rules) {
     use.rules.push_back(rule.index);
     use.cells.push_back(rule.cells);
@@ -290,7 +290,7 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const
 }
 
 void ConfigSnapshots::end(const proxy::ConfigSnapshot* config_snapshot) {
-  live_.remove_if([&](const Use& use) { return use.config_snapshot == config_snapshot; });
+  live_.remove_if([&](const IndexUse& use) { return use.config_snapshot == config_snapshot; });
   gone_();
 }
 
@@ -303,14 +303,14 @@ observe::Counters::Shape ConfigSnapshots::shape() const noexcept {
 std::vector<std::string> ConfigSnapshots::route_names() const {
   std::vector<std::string> names(routes_.names().size());
   for (std::size_t i = 0; i < current_->config.routes.size(); ++i)
-    names[current_->config.route_labels[i]] = current_->config.routes[i].name;
+    names[current_->config.route_indexes[i]] = current_->config.routes[i].name;
   return names;
 }
 
 std::vector<std::string> ConfigSnapshots::upstream_names() const {
   std::vector<std::string> names(upstreams_.names().size());
   for (std::size_t i = 0; i < current_->config.upstreams.size(); ++i)
-    names[current_->config.upstream_labels[i]] = current_->config.upstreams[i].name;
+    names[current_->config.upstream_indexes[i]] = current_->config.upstreams[i].name;
   return names;
 }
 
@@ -354,39 +354,39 @@ std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& 
   return index;
 }
 
-void ConfigSnapshots::tidy(const std::vector<observe::Counters*>& counters,
-                           const std::vector<limit::RuleIndex>& elsewhere) {
+void ConfigSnapshots::clean_up(const std::vector<observe::Counters*>& counters,
+                               const std::vector<limit::RuleIndex>& elsewhere) {
   free_unused(counters);
-  tidy_cells(elsewhere);
+  clean_up_cells(elsewhere);
 }
 
 void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counters) {
-  const auto free = [&](Labels& labels, auto used, auto clear) {
-    std::vector<bool> taken(labels.names().size());
+  const auto free = [&](CounterIndexes& indexes, auto used, auto clear) {
+    std::vector<bool> taken(indexes.names().size());
     for (const auto& use : live_)
-      for (const auto label : used(use)) taken[label] = true;
-    for (std::size_t label = 0; label < taken.size(); ++label) {
-      if (taken[label] || labels.names()[label].empty()) continue;
-      labels.free(label);
-      for (auto* each : counters) clear(*each, label);
+      for (const auto index : used(use)) taken[index] = true;
+    for (std::size_t index = 0; index < taken.size(); ++index) {
+      if (taken[index] || indexes.names()[index].empty()) continue;
+      indexes.free(index);
+      for (auto* each : counters) clear(*each, index);
     }
   };
   free(
-      routes_, [](const Use& use) -> auto& { return use.routes; },
-      [](observe::Counters& each, std::size_t label) { each.clear_route(label); });
+      routes_, [](const IndexUse& use) -> auto& { return use.routes; },
+      [](observe::Counters& each, std::size_t index) { each.clear_route(index); });
   free(
-      upstreams_, [](const Use& use) -> auto& { return use.upstreams; },
-      [](observe::Counters& each, std::size_t label) { each.clear_upstream(label); });
+      upstreams_, [](const IndexUse& use) -> auto& { return use.upstreams; },
+      [](observe::Counters& each, std::size_t index) { each.clear_upstream(index); });
   free(
-      rules_, [](const Use& use) -> auto& { return use.rules; },
-      [](observe::Counters& each, std::size_t label) {
-        each.clear_rule(static_cast<limit::RuleIndex>(label));
+      rules_, [](const IndexUse& use) -> auto& { return use.rules; },
+      [](observe::Counters& each, std::size_t index) {
+        each.clear_rule(static_cast<limit::RuleIndex>(index));
       });
 }
 
 // Deletes the keys of rules that no longer exist, and moves keys from old rule numbers to present ones. Frees
 // rule numbers without keys.
-void ConfigSnapshots::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
+void ConfigSnapshots::clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto cells : elsewhere) used[cells] = true;
   for (const auto& use : live_)

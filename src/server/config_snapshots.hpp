@@ -1,12 +1,12 @@
 // Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses the parts that a
 // reload does not change. These are server groups with the health of their servers, limiters, indexes of
-// counters (labels), and rule numbers in the key table.
+// counters, and rule numbers in the key table.
 //
 // Also tracks each snapshot until no request uses it, and then frees the parts that no other snapshot uses.
 // Program owns the object, which belongs to the main thread and must outlive the workers.
 #pragma once
 
-#include "server/labels.hpp"
+#include "server/counter_indexes.hpp"
 
 #include "weir/base/result.hpp"
 #include "weir/config/settings.hpp"
@@ -61,7 +61,7 @@ class ConfigSnapshots {
   [[nodiscard]] base::Result<Draft> with_servers(const upstream::ResolvedUpstream& upstream) const;
   // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
   // snapshot to the workers.
-  [[nodiscard]] std::shared_ptr<const proxy::ConfigSnapshot> put_in_force(const Draft& draft);
+  [[nodiscard]] std::shared_ptr<const proxy::ConfigSnapshot> activate(const Draft& draft);
 
   [[nodiscard]] const proxy::ConfigSnapshot& current() const noexcept { return *current_; }
   // Returns the configuration in use, which stays alive as long as the pointer exists.
@@ -85,11 +85,11 @@ class ConfigSnapshots {
   // for limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
-  // Frees labels, rule numbers and keys that no snapshot uses, and clears the freed counters. `counters`: the
-  // counters of all workers. `elsewhere`: rule numbers that another process still uses
+  // Frees indexes of counters, rule numbers and keys that no snapshot uses, and clears the freed counters.
+  // `counters`: the counters of all workers. `elsewhere`: rule numbers that another process still uses
   // (limit::ForeignPermits::rules).
-  void tidy(const std::vector<observe::Counters*>& counters,
-            const std::vector<limit::RuleIndex>& elsewhere = {});
+  void clean_up(const std::vector<observe::Counters*>& counters,
+                const std::vector<limit::RuleIndex>& elsewhere = {});
   // The factors (granted shares of the limits) of rules that adapt. Requests of all snapshots read them.
   [[nodiscard]] limit::Factors& factors() noexcept { return factors_; }
   // Returns the number of different limits that weir has used since it started; at most
@@ -97,8 +97,8 @@ class ConfigSnapshots {
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
-  // The labels (indexes of counters) and rule numbers that one snapshot uses.
-  struct Use {
+  // The indexes of counters and the rule numbers that one snapshot uses.
+  struct IndexUse {
     const proxy::ConfigSnapshot* config_snapshot;
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
@@ -113,7 +113,7 @@ class ConfigSnapshots {
                                                                std::vector<std::string>& changes);
   [[nodiscard]] std::optional<limit::RuleIndex> place_cells(const policy::Rule& rule,
                                                             std::vector<bool>& taken);
-  void tell_change(const policy::Rule& rule, std::vector<std::string>& changes) const;
+  void describe_change(const policy::Rule& rule, std::vector<std::string>& changes) const;
   // Returns the group of this upstream in the snapshot in use; null if there is none.
   [[nodiscard]] const upstream::ServerGroup* server_group_named(const std::string& name) const;
   [[nodiscard]] std::shared_ptr<upstream::ServerGroup> server_group_of(
@@ -123,7 +123,7 @@ class ConfigSnapshots {
       const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
       const upstream::ServerGroup* older) const;
   void free_unused(const std::vector<observe::Counters*>& counters);
-  void tidy_cells(const std::vector<limit::RuleIndex>& elsewhere);
+  void clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere);
   void end(const proxy::ConfigSnapshot* config_snapshot);
 
   net::asio::io_context& control_;
@@ -135,11 +135,11 @@ class ConfigSnapshots {
   limit::Factors factors_;
   // Rules that adopt() has stored. They are never freed, because the key table may still point to them.
   std::vector<limit::FormerRule> former_;
-  Labels routes_{observe::Counters::kMostRoutes};
-  Labels upstreams_{observe::Counters::kMostUpstreams};
-  Labels rules_{limit::kMaxRules};
+  CounterIndexes routes_{observe::Counters::kMostRoutes};
+  CounterIndexes upstreams_{observe::Counters::kMostUpstreams};
+  CounterIndexes rules_{limit::kMaxRules};
   std::vector<CellVersion> cell_versions_;  // the index is a RuleIndex
-  std::list<Use> live_;
+  std::list<IndexUse> live_;
   std::shared_ptr<const proxy::ConfigSnapshot> current_;
 };
 

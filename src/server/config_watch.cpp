@@ -29,7 +29,7 @@ void ConfigWatch::note_replaced(const config::WatchedFile& file) {
     if (paths_[i] == file.path) read_[i] = seen_[i] = file.stamp;
 }
 
-bool ConfigWatch::look() {
+bool ConfigWatch::has_changed() {
   net::FileStamps found;
   for (const auto& path : paths_) found.push_back(net::stamp_of(path));
   const bool is_stable = found == seen_;

@@ -93,7 +93,8 @@ constexpr const char* kAsShown =
 // the worker still uses the job, so the caller must not read the job's results.
 net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!job->config->names_agreed) {
-    for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
+    for (auto& lookup : job->lookups)
+      lookup.error = "weir has not read the secret that hashes client keys yet";
     co_return true;
   }
   const auto ready = std::make_shared<net::Timer>(executor_);
@@ -105,17 +106,17 @@ net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   co_return ec == asio::error::operation_aborted;
 }
 
-net::Task<void> Inspector::answer_by_redis(const InForce& in_force, std::span<proxy::RedisLookup> looks) {
+net::Task<void> Inspector::answer_by_redis(const ConfigRef& in_force, std::span<proxy::RedisLookup> lookups) {
   const auto job = std::make_shared<RedisJob>();
   job->config = in_force;
-  job->looks.assign(looks.begin(), looks.end());
+  job->lookups.assign(lookups.begin(), lookups.end());
   auto asking = ask_redis(job);
   const bool answered = co_await std::move(asking);
-  for (std::size_t i = 0; i < looks.size(); ++i) {
+  for (std::size_t i = 0; i < lookups.size(); ++i) {
     if (answered)
-      looks[i] = job->looks[i];
+      lookups[i] = job->lookups[i];
     else
-      looks[i].error = "the worker does not answer";
+      lookups[i].error = "the worker does not answer";
   }
 }
 
@@ -131,13 +132,14 @@ net::Task<policy::Explanation> Inspector::explain(policy::ExplainRequest explain
 }
 
 // Returns the state of the key at each of its locations: first those in Redis, then those in the key table.
-net::Task<std::vector<policy::LimitState>> Inspector::look(const InForce& in_force, const policy::Rule& rule,
+net::Task<std::vector<policy::LimitState>> Inspector::peek(const ConfigRef& in_force,
+                                                           const policy::Rule& rule,
                                                            const KeyLocations& locations) {
   const auto job = std::make_shared<RedisJob>();
   job->config = in_force;
   job->state_only = true;
   for (const auto& charge : locations.forgotten_there) job->forget.push_back(charge);
-  for (const auto& location : locations.there) job->looks.push_back({.charge = location.charge});
+  for (const auto& location : locations.there) job->lookups.push_back({.charge = location.charge});
   bool answered = true;
   if (!locations.there.empty()) {
     auto asking = ask_redis(job);
@@ -145,9 +147,9 @@ net::Task<std::vector<policy::LimitState>> Inspector::look(const InForce& in_for
   }
   std::vector<policy::LimitState> states;
   for (std::size_t i = 0; i < locations.there.size(); ++i) {
-    const auto error = answered ? job->looks[i].error : std::string("the worker does not answer");
+    const auto error = answered ? job->lookups[i].error : std::string("the worker does not answer");
     auto state =
-        state_of(rule, locations.there[i], answered ? job->looks[i].outcome : limit::Outcome{}, queue_);
+        state_of(rule, locations.there[i], answered ? job->lookups[i].outcome : limit::Outcome{}, queue_);
     state.known = error.empty();
     if (!error.empty()) state.note = "Redis did not answer: " + error;
     states.push_back(std::move(state));
@@ -187,15 +189,15 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
 
 // Resets the key in the table, in Redis, and in this process's copies of Redis state. Then reads the key's
 // state to verify the reset.
-net::Task<void> Inspector::reset(const InForce& in_force, const policy::Rule& rule, KeyLocations locations,
+net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& rule, KeyLocations locations,
                                  admin::KeyResponse& answer) {
   const auto at = clock_.now();
   std::vector<observe::ForgottenKey> forgotten;
   for (const auto& key : locations.forgotten_here)
     (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).timestamp);
   for (const auto& location : locations.there) locations.forgotten_there.push_back(location.charge);
-  auto looking = look(in_force, rule, locations);
-  const auto now = co_await std::move(looking);
+  auto peeking = peek(in_force, rule, locations);
+  const auto now = co_await std::move(peeking);
   answer.reset = true;
   for (const auto& state : now) {
     if (state.known) continue;
@@ -225,7 +227,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // index into `limits`; look() adds the limits in Redis first
+  std::size_t at = 0;  // index into `limits`; peek() adds the limits in Redis first
   for (const auto* list : {&found.locations.there, &found.locations.here})
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];
@@ -267,7 +269,7 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
 
 // Finds the key that the texts name, and reads its state. If Redis does not answer, the result may be the
 // wrong one of the possible meanings.
-net::Task<void> Inspector::find(const InForce& in_force, const policy::Rule& rule,
+net::Task<void> Inspector::find(const ConfigRef& in_force, const policy::Rule& rule,
                                 const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
   found.status = 404;
@@ -277,8 +279,8 @@ net::Task<void> Inspector::find(const InForce& in_force, const policy::Rule& rul
   auto all = candidates(*in_force, rule, texts, top);
   for (auto& candidate : all) {
     if (candidate.status == 200) {
-      auto looking = look(in_force, rule, candidate.locations);
-      candidate.limits = co_await std::move(looking);
+      auto peeking = peek(in_force, rule, candidate.locations);
+      candidate.limits = co_await std::move(peeking);
       const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
                                       [](const auto& state) { return !state.known; });
       const bool counted = rule.key.empty() || is_counted(candidate, top);

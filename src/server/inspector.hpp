@@ -69,12 +69,12 @@ class Inspector {
   };
   // `in_force` in these functions: the configuration that owns the rule and the objects to which the charges
   // point. Jobs for Redis keep the configuration alive, because a worker may still run a job after a reload.
-  using InForce = std::shared_ptr<const proxy::Configuration>;
+  using ConfigRef = std::shared_ptr<const proxy::Configuration>;
   net::Task<bool> ask_redis(std::shared_ptr<RedisJob> job);
-  net::Task<void> answer_by_redis(const InForce& in_force, std::span<proxy::RedisLookup> looks);
-  net::Task<std::vector<policy::LimitState>> look(const InForce& in_force, const policy::Rule& rule,
+  net::Task<void> answer_by_redis(const ConfigRef& in_force, std::span<proxy::RedisLookup> lookups);
+  net::Task<std::vector<policy::LimitState>> peek(const ConfigRef& in_force, const policy::Rule& rule,
                                                   const KeyLocations& locations);
-  net::Task<void> find(const InForce& in_force, const policy::Rule& rule,
+  net::Task<void> find(const ConfigRef& in_force, const policy::Rule& rule,
                        const std::vector<std::string>& texts, Found& found);
   [[nodiscard]] std::vector<Found> candidates(const proxy::Configuration& config, const policy::Rule& rule,
                                               const std::vector<std::string>& texts,
@@ -82,7 +82,7 @@ class Inspector {
   [[nodiscard]] std::optional<limit::LimiterId> limiter_id_of(const policy::Rule& rule,
                                                               const ShownKey& shown) const;
   [[nodiscard]] bool is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const;
-  net::Task<void> reset(const InForce& in_force, const policy::Rule& rule, KeyLocations locations,
+  net::Task<void> reset(const ConfigRef& in_force, const policy::Rule& rule, KeyLocations locations,
                         admin::KeyResponse& answer);
   void note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer);
   void note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,

@@ -152,7 +152,7 @@ base::Result<void> Listeners::prepare(Wanted& wanted) const {
   return {};
 }
 
-std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions) {
+std::vector<std::string> Listeners::activate(std::vector<Wanted> wanted, std::size_t most_sessions) {
   std::vector<std::string> changes;
   const bool other_bound = std::exchange(most_sessions_, most_sessions) != most_sessions;
   auto before = std::exchange(listeners_, {});

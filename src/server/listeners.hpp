@@ -43,7 +43,7 @@ class Listeners {
     is_lent_ = std::move(is_lent);
   }
 
-  // A listener that prepare() has made ready for put_in_force().
+  // A listener that prepare() has made ready for activate().
   struct Wanted {
     net::ListenerSettings settings;
     // Number of the present listener at this address; nullopt if the listener is new.
@@ -61,7 +61,7 @@ class Listeners {
   [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const config::Settings& settings) const;
   // Replaces all listeners with `wanted`. `most_sessions`: the largest number of connections of each worker.
   // Returns the changes in words.
-  std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
+  std::vector<std::string> activate(std::vector<Wanted> wanted, std::size_t most_sessions);
 
   // Returns each listener's configured address with its sockets. The sockets stay open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
@@ -74,8 +74,8 @@ class Listeners {
   // listening and no process has taken over the listeners.
   void end();
 
-  void look_at_certificates() { certificates_.look(); }
-  void look_at_certificates_every(base::Duration period) { certificates_.look_every(period); }
+  void reread_certificates() { certificates_.reread(); }
+  void reread_certificates_every(base::Duration period) { certificates_.check_every(period); }
   [[nodiscard]] admin::TlsFigures certificates() const { return certificates_.figures(); }
 
  private:

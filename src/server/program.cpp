@@ -106,7 +106,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       names_agreed_(!config::needs_redis(settings) || !settings.state.key_secret.empty() ||
                     has_shared_name_key(takeover)),
       table_(settings.state.max_keys),
-      config_snapshots_(control_, table_, clock_, log_, [this] { tidy(); }),
+      config_snapshots_(control_, table_, clock_, log_, [this] { clean_up(); }),
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
@@ -141,7 +141,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
 
 void Program::start_workers(std::vector<upstream::ResolvedUpstream> upstreams) {
   auto config_snapshot =
-      config_snapshots_.put_in_force(need(make_config_snapshot(settings_, std::move(upstreams))));
+      config_snapshots_.activate(need(make_config_snapshot(settings_, std::move(upstreams))));
   snapshot_.restore(table_, config_snapshots_.saved_rules(), {clock_.now(), shift_},
                     [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); });
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
@@ -163,7 +163,7 @@ void Program::start_workers(std::vector<upstream::ResolvedUpstream> upstreams) {
   listeners_.emplace(control_.get_executor(), workers_, log_, challenges_);
   listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
                       [this](const base::Endpoint& address) { return passed_.took(address); });
-  listeners_->put_in_force(need(listeners_->prepare(settings_)), most_sessions());
+  listeners_->activate(need(listeners_->prepare(settings_)), most_sessions());
 }
 
 std::size_t Program::most_sessions() {
@@ -226,7 +226,7 @@ void Program::on_stop_signal() {
   if (draining_) return stop_at_once();
   const bool delays = !stopping_ && settings_.server.drain_delay.count() > 0 && readiness().ready;
   stopping_ = true;
-  reload_owed_ = false;
+  reload_pending_ = false;
   upgrade_.abandon();
   if (delays) return delay_drain();
   begin_drain();
@@ -235,7 +235,7 @@ void Program::on_stop_signal() {
 void Program::stop_at_once() {
   // Ctrl-C reaches both the old and the new process of an upgrade. The old process already drains, but must
   // treat this signal as the first stop signal.
-  if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
+  if (handoff_sender_ && !std::exchange(stop_requested_, true)) return;
   log_.info("stopping at once");
   if (handoff_receiver_) handoff_receiver_->close();
   for (const auto& worker : workers_) worker->stop();
@@ -279,9 +279,9 @@ void Program::drain() {
 }
 
 // Logs a line if the machine's clock was set, or if the machine slept.
-void Program::look_at_clocks() {
+void Program::check_clocks() {
   const auto ahead = clock_.machine_ahead();
-  switch (clock_step_.look(ahead)) {
+  switch (clock_step_.update(ahead)) {
     case net::ClockStep::Change::None:
       return;
     case net::ClockStep::Change::Apart:
@@ -303,7 +303,7 @@ void Program::sweep_later() {
   sweep_timer_.expires_after(kEvery);
   sweep_timer_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
-    look_at_clocks();
+    check_clocks();
     table_.sweep(clock_.now(), settings_.state.max_keys / (8 * kRounds) + 16);
     sweep_later();
   });
@@ -330,7 +330,7 @@ void Program::end_control(std::chrono::steady_clock::time_point latest) {
 acme::Manager::Callbacks Program::acme_callbacks() {
   return {.info = [this](const std::string& line) { log_.info(line); },
           .warning = [this](const std::string& line) { log_.warning(line); },
-          .changed = [this] { net::asio::post(control_, [this] { listeners_->look_at_certificates(); }); }};
+          .changed = [this] { net::asio::post(control_, [this] { listeners_->reread_certificates(); }); }};
 }
 
 int Program::serve() {
@@ -338,8 +338,8 @@ int Program::serve() {
   sweep_later();
   config_watch_.watch(settings_.files);
   watch_configuration();
-  listeners_->look_at_certificates_every(settings_.server.certificate_check);
-  client_files_.look_every(settings_.server.certificate_check);
+  listeners_->reread_certificates_every(settings_.server.certificate_check);
+  client_files_.check_every(settings_.server.certificate_check);
   alerts_->start();
   acme_.configure(settings_.acme, config::acme_certificates(settings_));
   for (const auto& worker : workers_) worker->start(takeover_ == nullptr);

@@ -85,17 +85,17 @@ class Program {
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
   void change_servers(const upstream::ResolvedUpstream& upstream);
-  void put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
-                    std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
-                    ReloadReport& report);
+  void activate(config::Settings settings, const ConfigSnapshots::Draft& draft,
+                std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::TlsUse> files,
+                ReloadReport& report);
   void change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyDone done);
   [[nodiscard]] admin::ApiKeyResponse end_change(const admin::ApiKeyRequest& request,
                                                  const KeysFileEdit& edit);
-  void put_in_force(const policy::ApiKeys& keys, const net::FileStamp& stamp);
-  [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::Use*>& changed);
-  void tell(log::LogLevel level, const std::vector<std::string>& lines);
+  void activate(const policy::ApiKeys& keys, const net::FileStamp& stamp);
+  [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::TlsUse*>& changed);
+  void log_lines(log::LogLevel level, const std::vector<std::string>& lines);
   void upgrade(upgrade::Upgrade::Done done);
-  void pay_reload(const upgrade::UpgradeReport& report);
+  void run_pending_reload(const upgrade::UpgradeReport& report);
   [[nodiscard]] upgrade::Upgrade::Callbacks callbacks();
   [[nodiscard]] std::vector<upgrade::ListenerSockets> listener_sockets() const;
   void hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel);
@@ -111,15 +111,15 @@ class Program {
   void drain();
   void end_control(std::chrono::steady_clock::time_point latest);
   void make_room_for_counters();
-  void tidy();
+  void clean_up();
   [[nodiscard]] std::size_t most_sessions();
   [[nodiscard]] admin::Sources sources();
   void add_questions(admin::Sources& sources);
   void add_redis(admin::Sources& sources);
   [[nodiscard]] Inspector::Moment moment();
   [[nodiscard]] double system_load();
-  [[nodiscard]] limit::Answers answers_so_far(std::size_t upstream) const;
-  [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex label) const;
+  [[nodiscard]] limit::UpstreamAnswers answers_so_far(std::size_t upstream) const;
+  [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex index) const;
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   // These three functions are defined in program_servers.cpp.
   [[nodiscard]] base::Result<admin::ServerFigures> change_server(const admin::ServerChange& change);
@@ -134,7 +134,7 @@ class Program {
   void sweep_later();
   void watch_configuration();
   void note_token_keys();
-  void look_at_clocks();
+  void check_clocks();
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
   [[nodiscard]] acme::Manager::Callbacks acme_callbacks();
@@ -200,10 +200,10 @@ class Program {
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
   acme::Manager acme_{challenges_, acme_callbacks()};
-  bool reload_owed_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
-  bool stopping_ = false;     // a stop signal came, or this process has handed over
-  bool draining_ = false;     // drain_delay, which begins with stopping_, is over
-  bool told_to_end_ = false;  // a stop signal came after this process had handed over
+  bool reload_pending_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
+  bool stopping_ = false;        // a stop signal came, or this process has handed over
+  bool draining_ = false;        // drain_delay, which begins with stopping_, is over
+  bool stop_requested_ = false;  // a stop signal came after this process had handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
   std::uint64_t connections_lost_ = 0;  // connections lost between the old process and this process
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;

@@ -60,11 +60,11 @@ void Program::change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyD
   const auto edit = std::make_shared<KeysFileEdit>();
   const config::KeyEdit wanted{.digest = request.digest, .id = request.id, .owner = request.owner};
   file_thread_.run([edit, wanted, path = settings_.keys_file] { *edit = edit_keys_file(path, wanted); },
-                   [this, edit, request, told = std::move(done)](const std::string& fault) {
+                   [this, edit, request, done = std::move(done)](const std::string& fault) {
                      if (!fault.empty()) edit->edited.fault = config::KeyEditFault::Unwritable;
                      if (!fault.empty())
                        edit->edited.why = settings_.keys_file + " was not changed: " + fault;
-                     told(end_change(request, *edit));
+                     done(end_change(request, *edit));
                    });
 }
 
@@ -81,7 +81,7 @@ admin::ApiKeyResponse Program::end_change(const admin::ApiKeyRequest& request, c
   }
   log_.audit(what + holder_in_words(edited.owner) +
              (!request.owner || !edited.was ? "" : "; until now" + holder_in_words(*edited.was)));
-  put_in_force(edited.keys, edit.stamp);
+  activate(edited.keys, edit.stamp);
   admin::ApiKeyResponse response{.id = id, .owner = edited.owner, .created = !edited.was};
   if (request.owner)
     if (auto warning = config::warn_of_unused_tier(settings_, edited.owner.tier))
@@ -92,15 +92,15 @@ admin::ApiKeyResponse Program::end_change(const admin::ApiKeyRequest& request, c
 }
 
 // Puts other API keys into use, for requests that begin from now on. All limiters keep their state.
-void Program::put_in_force(const policy::ApiKeys& keys, const net::FileStamp& stamp) {
+void Program::activate(const policy::ApiKeys& keys, const net::FileStamp& stamp) {
   settings_.client.keys = keys;
   for (auto& file : settings_.files) {
     if (file.path != settings_.keys_file) continue;
     file.stamp = stamp;
     config_watch_.note_replaced(file);
   }
-  tidy();
-  const auto config_snapshot = config_snapshots_.put_in_force(config_snapshots_.with_api_keys(keys));
+  clean_up();
+  const auto config_snapshot = config_snapshots_.activate(config_snapshots_.with_api_keys(keys));
   for (const auto& worker : workers_) worker->begin(config_snapshot);
 }
 

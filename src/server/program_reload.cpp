@@ -11,10 +11,11 @@ namespace weir::server {
 
 // Reloads the configuration, unless an upgrade is under way. During an upgrade, the new process may have read
 // the file before the file changed. So if `done` is set, the caller gets an error and must request the reload
-// again after the upgrade. After a SIGHUP, weir reloads by itself after the upgrade (see pay_reload()).
+// again after the upgrade. After a SIGHUP, weir reloads by itself after the upgrade (see
+// run_pending_reload()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
-    reload_owed_ = reload_owed_ || !done;
+    reload_pending_ = reload_pending_ || !done;
     ReloadReport report;
     report.mistakes = {"an upgrade is in progress; try again"};
     log_.warning(done ? "reload: " + report.mistakes.front()
@@ -23,12 +24,12 @@ void Program::reload(Reloading::Done done) {
     return;
   }
   supervision_.reloading();
-  reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
+  reloading_.ask([this, done = std::move(done)](const ReloadReport& report) {
     if (!stopping_)
       supervision_.ready(report.ok() ? "serving"
                                      : "serving with the previous configuration; the reload failed: " +
                                            report.mistakes.front());
-    if (told) told(report);
+    if (done) done(report);
   });
 }
 
@@ -42,7 +43,7 @@ void Program::watch_configuration() {
   watch_timer_.expires_after(kEvery);
   watch_timer_.async_wait([this](const net::ErrorCode& error) {
     if (error || stopping_) return;
-    if (file_thread_.size() == 0 && config_watch_.look()) {
+    if (file_thread_.size() == 0 && config_watch_.has_changed()) {
       log_.info("watch: the configuration's files have changed: reloading the configuration");
       reload({});
     }
@@ -52,7 +53,7 @@ void Program::watch_configuration() {
 
 // Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need
 // room, too.
-void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
+void Program::log_lines(log::LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
   if (lines.size() > kMost)
@@ -66,7 +67,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   report.mistakes = std::move(fresh.mistakes);
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));
-    tell(log::LogLevel::Error, report.mistakes);
+    log_lines(log::LogLevel::Error, report.mistakes);
     log_.write_always(log::LogLevel::Error, "reload: failed; the running configuration is unchanged");
     return report;
   };
@@ -80,7 +81,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   if (auto fault = admin::Alerts::fault_of(fresh.settings->alerts)) return refuse(std::move(*fault));
   auto listeners = listeners_->prepare(*fresh.settings);
   if (!listeners) return refuse(listeners.error().message);
-  tidy();
+  clean_up();
   for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
   token_keys_.share_keys(fresh.settings->client);
   auto files = ClientFiles::uses_in(*fresh.settings);
@@ -88,30 +89,30 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);
   std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
-  put_in_force(std::move(*fresh.settings), *draft, std::move(*listeners), std::move(files), report);
+  activate(std::move(*fresh.settings), *draft, std::move(*listeners), std::move(files), report);
   return report;
 }
 
 // Puts a checked configuration into use. Fails only if memory runs out.
-void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
-                           std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
-                           ReloadReport& report) {
+void Program::activate(config::Settings settings, const ConfigSnapshots::Draft& draft,
+                       std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::TlsUse> files,
+                       ReloadReport& report) {
   settings_ = std::move(settings);
   config_watch_.watch(settings_.files);
   watch_configuration();
   make_room_for_counters();
-  const auto config_snapshot = config_snapshots_.put_in_force(draft);
+  const auto config_snapshot = config_snapshots_.activate(draft);
   in_flight_.set_most(settings_.server.max_in_flight);
   connections_per_ip_.set_most(settings_.server.max_connections_per_ip);
   body_memory_.set_most(settings_.server.max_body_memory);
   log_.set_level(settings_.log.level);
   adaptation_.watch(config_snapshot->config);
   for (const auto& worker : workers_) worker->begin(config_snapshot);
-  for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
+  for (auto& change : listeners_->activate(std::move(listeners), most_sessions()))
     report.changes.push_back(std::move(change));
   acme_.configure(settings_.acme, config::acme_certificates(settings_));
-  listeners_->look_at_certificates();
-  listeners_->look_at_certificates_every(settings_.server.certificate_check);
+  listeners_->reread_certificates();
+  listeners_->reread_certificates_every(settings_.server.certificate_check);
   prober_.watch(config_snapshot->server_groups);
   resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
   token_keys_.watch(settings_.client);
@@ -122,16 +123,16 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
     log_.warning(warning.where + ": " + warning.what);
     report.warnings.push_back(warning.where + ": warning: " + warning.what);
   }
-  tell(log::LogLevel::Info, report.changes);
+  log_lines(log::LogLevel::Info, report.changes);
   client_files_.watch(std::move(files));
-  for (auto& line : client_files_.look()) report.changes.push_back(std::move(line));
-  client_files_.look_every(settings_.server.certificate_check);
+  for (auto& line : client_files_.reread()) report.changes.push_back(std::move(line));
+  client_files_.check_every(settings_.server.certificate_check);
   log_.write_always(log::LogLevel::Info, "reload: the configuration was reloaded");
 }
 
 // Uses changed TLS files. Present requests and tunnels continue with the old files. Redis connections are not
 // updated here, because they check their files themselves.
-base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
+base::Result<void> Program::take_up(const std::vector<const ClientFiles::TlsUse*>& changed) {
   if (draining_) return {};
   std::vector<std::string> upstreams;
   for (const auto* use : changed) {
@@ -141,7 +142,7 @@ base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& 
   if (upstreams.empty()) return {};
   const auto draft = config_snapshots_.with_tls_read_again(upstreams);
   if (!draft) return draft.error();
-  const auto config_snapshot = config_snapshots_.put_in_force(*draft);
+  const auto config_snapshot = config_snapshots_.activate(*draft);
   for (const auto& worker : workers_) worker->begin(config_snapshot);
   prober_.watch(config_snapshot->server_groups);
   resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
@@ -161,7 +162,7 @@ void Program::change_servers(const upstream::ResolvedUpstream& upstream) {
   if (draining_) return;
   const auto draft = config_snapshots_.with_servers(upstream);
   if (!draft) return log_.warning("upstream \"" + upstream.settings.name + "\": " + draft.error().message);
-  const auto config_snapshot = config_snapshots_.put_in_force(*draft);
+  const auto config_snapshot = config_snapshots_.activate(*draft);
   for (const auto& worker : workers_) worker->begin(config_snapshot);
   prober_.watch(config_snapshot->server_groups);
   resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
@@ -172,11 +173,11 @@ void Program::make_room_for_counters() {
 }
 
 // Frees configurations, counters and keys that no request needs any more.
-void Program::tidy() {
+void Program::clean_up() {
   make_room_for_counters();  // frees indexes that a rejected draft may have taken
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
-  config_snapshots_.tidy(counters, foreign_permits_.rules());
+  config_snapshots_.clean_up(counters, foreign_permits_.rules());
 }
 
 }  // namespace weir::server

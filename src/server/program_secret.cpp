@@ -28,7 +28,7 @@ void Program::take_secret(const base::SipKey& secret) {
   if (names_agreed_ && names_.shared == secret) return;
   auto names = names_;
   names.shared = secret;
-  const auto config_snapshot = config_snapshots_.put_in_force(config_snapshots_.renamed(names));
+  const auto config_snapshot = config_snapshots_.activate(config_snapshots_.renamed(names));
   names_ = names;
   names_agreed_ = true;
   for (const auto& worker : workers_) worker->begin(config_snapshot);

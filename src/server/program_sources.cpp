@@ -37,7 +37,7 @@ admin::Sources Program::sources() {
                                 .failed_posts = figures.failed_posts};
     };
   sources.load = [this] { return load(); };
-  sources.factor = [this](limit::RuleIndex label) { return config_snapshots_.factors().of(label); };
+  sources.factor = [this](limit::RuleIndex index) { return config_snapshots_.factors().of(index); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] {
     auto figures = listeners_->certificates();
@@ -59,8 +59,8 @@ admin::Sources Program::sources() {
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " requests a reload");
-    reload([told = std::move(done)](const ReloadReport& report) {
-      told({report.mistakes, report.changes, report.warnings});
+    reload([done = std::move(done)](const ReloadReport& report) {
+      done({report.mistakes, report.changes, report.warnings});
     });
   };
   sources.longest_reload = kLongestReload;
@@ -77,8 +77,8 @@ void Program::add_questions(admin::Sources& sources) {
   sources.longest_upgrade = config::longest_upgrade(settings_);
   sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
     log_.audit("admin: " + peer + " requests an upgrade");
-    upgrade([told = std::move(done)](const upgrade::UpgradeReport& report) {
-      told({.fault = report.fault,
+    upgrade([done = std::move(done)](const upgrade::UpgradeReport& report) {
+      done({.fault = report.fault,
             .process = report.successor,
             .keys = report.keys,
             .changed = report.changed,
@@ -96,15 +96,15 @@ void Program::add_questions(admin::Sources& sources) {
     change_api_key(request, std::move(done));
   };
   if (begun_with_.admin.top != 0)
-    sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
+    sources.top = [this](limit::RuleIndex index) { return std::pair(top_clients(index), clock_.now()); };
 }
 
 // Returns the clients of a rule, summed over all workers; nullopt if no worker has counted a client.
-std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
+std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex index) const {
   std::optional<observe::TopOfRule> all;
   if (begun_with_.admin.top == 0) return all;
   const auto now = clock_.now();
-  for (const auto& worker : workers_) worker->counters().top->read(label, now, all);
+  for (const auto& worker : workers_) worker->counters().top->read(index, now, all);
   return all;
 }
 
@@ -165,12 +165,12 @@ std::vector<std::pair<const char*, double>> Program::load() {
 
 Inspector::Moment Program::moment() {
   return {[this] { return config_snapshots_.configuration(); }, [this] { return system_load(); },
-          [this](limit::RuleIndex label) { return top_clients(label); }};
+          [this](limit::RuleIndex index) { return top_clients(index); }};
 }
 
 // Returns the sum of an upstream's answers so far, over all workers. `upstream`: the index of its counters.
-limit::Answers Program::answers_so_far(std::size_t upstream) const {
-  limit::Answers sum;
+limit::UpstreamAnswers Program::answers_so_far(std::size_t upstream) const {
+  limit::UpstreamAnswers sum;
   for (const auto& worker : workers_) {
     const auto& tallies = worker->counters().upstream(upstream);
     sum.all += tallies.attempts.value();

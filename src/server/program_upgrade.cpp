@@ -26,15 +26,15 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
   if (file_thread_.size() != 0) return refuse("a change of API keys is in progress; try again");
   if (!readiness().ready) return refuse("weir is not ready yet; try again");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
-                 [this, told = std::move(done)](const upgrade::UpgradeReport& report) {
-                   if (told) told(report);
-                   if (std::exchange(reload_owed_, false)) pay_reload(report);
+                 [this, done = std::move(done)](const upgrade::UpgradeReport& report) {
+                   if (done) done(report);
+                   if (std::exchange(reload_pending_, false)) run_pending_reload(report);
                  });
 }
 
 // Performs the reload that SIGHUP requested during the upgrade. After a successful upgrade, only the new
 // process reads the file.
-void Program::pay_reload(const upgrade::UpgradeReport& report) {
+void Program::run_pending_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " reloads the configuration");
   ::kill(report.successor, SIGHUP);
@@ -103,7 +103,7 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
   acme_.configure(std::nullopt, {});
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*handoff_sender_);
-  permit_changes_.tell(
+  permit_changes_.follow(
       [this](const std::vector<std::string>& lines) { handoff_sender_->report_permits(lines); });
   drain();
 }
@@ -140,7 +140,7 @@ void Program::take_over() {
       [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); }));
   change_foreign_permits(state.held);
   const auto places = foreign_permits_.units();
-  takeover_->await_word_to_open(restored);
+  takeover_->await_open_message(restored);
   for (const auto& worker : workers_) worker->open();
   auto succession = takeover_->await_handoff_channel(alerts_->alert_ids());
   takeover_->remove_files_of_rest();
@@ -179,7 +179,7 @@ upgrade::HandoffReceiver::Callbacks Program::predecessor() {
           .ended =
               [this] {
                 foreign_permits_.give_back_all(clock_.now());
-                tidy();
+                clean_up();
               }};
 }
 

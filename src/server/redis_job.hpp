@@ -16,8 +16,8 @@ struct RedisJob {
   // Owns the limiters and penalties to which the charges point. The worker may still use the job after the
   // caller has stopped waiting.
   std::shared_ptr<const proxy::Configuration> config;
-  std::vector<limit::Charge> forget;      // keys to reset first
-  std::vector<proxy::RedisLookup> looks;  // keys to read after the resets, in this order
+  std::vector<limit::Charge> forget;        // keys to reset first
+  std::vector<proxy::RedisLookup> lookups;  // keys to read after the resets, in this order
   // True: reads the present state of the keys; false: reads the results that the charges would get.
   bool state_only = false;
 };

@@ -20,24 +20,24 @@ using SteadyClock = std::chrono::steady_clock;
 
 // Wakes the thread of a URL. A worker may ring the bell after the thread has ended, so workers and the thread
 // share its ownership.
-class Bell {
+class WakeSignal {
  public:
   void ring() {
     const std::lock_guard lock(mutex_);
-    rung_ = true;
+    is_raised_ = true;
     changed_.notify_one();
   }
   // Waits until the bell rings, `until` has passed or a stop is requested.
   void wait(const std::stop_token& stop, SteadyClock::time_point until) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, stop, until, [this] { return rung_; });
-    rung_ = false;
+    changed_.wait_until(lock, stop, until, [this] { return is_raised_; });
+    is_raised_ = false;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool rung_ = false;  // guarded by mutex_
+  bool is_raised_ = false;  // guarded by mutex_
 };
 
 std::string in_words(std::size_t keys) {
@@ -52,7 +52,7 @@ class TokenKeyFetcher::Job {
   Job(const TokenKeyFetcher& fetcher, policy::KeyFetchSettings settings,
       std::shared_ptr<policy::FetchedKeys> keys)
       : fetcher_(fetcher), keys_(std::move(keys)), settings_(std::move(settings)) {
-    keys_->on_want([bell = bell_] { bell->ring(); });
+    keys_->on_want([bell = wake_signal_] { bell->ring(); });
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
   ~Job() { keys_->on_want({}); }
@@ -65,7 +65,7 @@ class TokenKeyFetcher::Job {
       if (settings_ == settings) return;
       settings_ = settings;
     }
-    bell_->ring();
+    wake_signal_->ring();
   }
   [[nodiscard]] const std::shared_ptr<policy::FetchedKeys>& keys() const noexcept { return keys_; }
   [[nodiscard]] policy::KeyFetchSettings settings() const {
@@ -152,13 +152,13 @@ class TokenKeyFetcher::Job {
       const bool soon = keys_->is_failing() || keys_->is_wanted();
       const auto due = begun + (soon ? settings.cooldown : settings.refresh);
       if (SteadyClock::now() >= due) return;
-      bell_->wait(stop, due);
+      wake_signal_->wait(stop, due);
     }
   }
 
   const TokenKeyFetcher& fetcher_;
   const std::shared_ptr<policy::FetchedKeys> keys_;
-  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  const std::shared_ptr<WakeSignal> wake_signal_ = std::make_shared<WakeSignal>();
   mutable std::mutex mutex_;  // guards the members up to fault_
   policy::KeyFetchSettings settings_;
   std::uint64_t fetched_ = 0, failed_ = 0;

@@ -123,7 +123,7 @@ bool HandoffReceiver::read_all() {
   UpgradeMessage message;
   for (;;) {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
-    if (arrival != Arrival::Message) return arrival == Arrival::Nothing && channel_.is_open();
+    if (arrival != ReceiveResult::Message) return arrival == ReceiveResult::Nothing && channel_.is_open();
     if (message.word == kWord) {
       if (message.cut || message.lines.size() <= kLines || message.descriptors.size() != 1)
         callbacks_.lost();

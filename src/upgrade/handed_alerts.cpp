@@ -34,7 +34,7 @@ std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) 
   lines.reserve(kept);
   for (const auto& alert : std::span(alerts).first(kept)) {
     auto& line = lines.emplace_back(
-        alert.alert_id + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
+        alert.alert_id + (alert.firing ? " 1" : " 0") + (alert.undelivered ? " 1 " : " 0 ") +
         std::to_string(alert.since.time_since_epoch().count()) + " " + std::to_string(alert.seen));
     if (alert.client) line += " " + base::in_hex(alert.client->digest) + " " + alert.client->text;
   }
@@ -47,7 +47,7 @@ std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines) 
     std::istringstream words(line);
     admin::AlertState alert;
     base::Duration::rep since = 0;
-    if (!(words >> alert.alert_id >> alert.firing >> alert.unsaid >> since >> alert.seen)) continue;
+    if (!(words >> alert.alert_id >> alert.firing >> alert.undelivered >> since >> alert.seen)) continue;
     alert.since = base::TimePoint(base::Duration(since));
     alert.client = client_of(words);
     alerts.push_back(std::move(alert));

@@ -63,8 +63,8 @@ void PermitChanges::stop() {
   changes_.clear();
 }
 
-void PermitChanges::tell(Tell tell) {
-  tell_ = std::move(tell);
+void PermitChanges::follow(Send follow) {
+  send_ = std::move(follow);
   send();
 }
 
@@ -98,7 +98,7 @@ void PermitChanges::send() {
     const std::lock_guard lock(mutex_);
     sending_ = false;
   }
-  for (const auto& message : in_messages(take())) tell_(message);
+  for (const auto& message : in_messages(take())) send_(message);
 }
 
 }  // namespace weir::upgrade

@@ -75,7 +75,7 @@ std::unique_ptr<Takeover> Takeover::of_environment() {
 
 void Takeover::read_inheritance() {
   UpgradeMessage message;
-  while (receive_message(channel_.get(), true, message) == Arrival::Message) {
+  while (receive_message(channel_.get(), true, message) == ReceiveResult::Message) {
     if (message.cut) {
       const std::string why = "there are too few file descriptors for the sockets of the old process";
       fail(why);
@@ -142,7 +142,7 @@ void Takeover::fail(std::string_view why) noexcept {
 
 std::optional<UpgradeMessage> Takeover::await(std::string_view word) {
   UpgradeMessage message;
-  while (receive_message(channel_.get(), true, message) == Arrival::Message)
+  while (receive_message(channel_.get(), true, message) == ReceiveResult::Message)
     if (message.word == word) return message;
   return std::nullopt;
 }
@@ -152,7 +152,7 @@ InheritedState Takeover::await_state() {
   UpgradeMessage message;
   bool is_there = send_message(channel_.get(), "ready");
   while (is_there && message.word != "state") {
-    is_there = receive_message(channel_.get(), true, message) == Arrival::Message;
+    is_there = receive_message(channel_.get(), true, message) == ReceiveResult::Message;
     if (is_there && message.word == "held")
       std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
   }
@@ -162,15 +162,15 @@ InheritedState Takeover::await_state() {
   return state;
 }
 
-void Takeover::await_word_to_open(const limit::Restored& restored) {
+void Takeover::await_open_message(const limit::Restored& restored) {
   const auto lines = {std::to_string(restored.keys), std::to_string(restored.changed),
                       std::to_string(restored.left_out)};
   if (send_message(channel_.get(), "restored", lines)) (void)await("open");
 }
 
 HandoffChannel Takeover::await_handoff_channel(const std::vector<std::string>& alert_ids) {
-  const bool told = send_message(channel_.get(), "serving", alert_ids);
-  auto over = told ? await("over") : std::nullopt;
+  const bool is_sent = send_message(channel_.get(), "serving", alert_ids);
+  auto over = is_sent ? await("over") : std::nullopt;
   return {std::move(channel_), over ? std::move(over->lines) : std::vector<std::string>{}};
 }
 

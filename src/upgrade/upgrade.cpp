@@ -22,8 +22,8 @@ Upgrade::~Upgrade() {
   if (is_under_way()) (void)end_successor(report_.successor);
 }
 
-void Upgrade::begin(const Bounds& bounds, Done done) {
-  if (done) told_.push_back(std::move(done));
+void Upgrade::begin(const Timeouts& bounds, Done done) {
+  if (done) done_.push_back(std::move(done));
   bounds_ = bounds;
   note(UpgradeEvent::Begun);
 }
@@ -38,13 +38,13 @@ void Upgrade::note(UpgradeEvent event, std::string why) {
   perform(act, std::move(why));
 }
 
-void Upgrade::perform(UpgradeAct act, std::string why) {
+void Upgrade::perform(UpgradeAction act, std::string why) {
   switch (act) {
-    case UpgradeAct::None:
+    case UpgradeAction::None:
       return;
-    case UpgradeAct::Start:
+    case UpgradeAction::Start:
       return start();
-    case UpgradeAct::Pause:
+    case UpgradeAction::Pause:
       paused_at_ = Clock::now();
       be_late_after(bounds_.pause, "it did not take over within upgrade_pause");
       return callbacks_.pause([this, attempt = attempt_] {
@@ -52,19 +52,19 @@ void Upgrade::perform(UpgradeAct act, std::string why) {
           if (attempt == attempt_) note(UpgradeEvent::Paused);
         });
       });
-    case UpgradeAct::SendState:
+    case UpgradeAction::SendState:
       return send_state();
-    case UpgradeAct::LetOpen:
+    case UpgradeAction::LetOpen:
       be_late_after(bounds_.pause - std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_),
                     "it did not start listening within upgrade_pause");
       if (send_message(channel_.native_handle(), "open")) return;
       return note(UpgradeEvent::Failed);
-    case UpgradeAct::HandOver:
+    case UpgradeAction::HandOver:
       return hand_over();
-    case UpgradeAct::GiveUpAndResume:
+    case UpgradeAction::GiveUpAndResume:
       give_up(std::move(why));
       return callbacks_.resume();
-    case UpgradeAct::GiveUp:
+    case UpgradeAction::GiveUp:
       return give_up(std::move(why));
   }
 }
@@ -117,13 +117,13 @@ void Upgrade::read_words() {
   UpgradeMessage message;
   while (is_under_way()) {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
-    if (arrival == Arrival::Nothing) return;
-    if (arrival == Arrival::End) return note(UpgradeEvent::Failed);
-    hear(message);
+    if (arrival == ReceiveResult::Nothing) return;
+    if (arrival == ReceiveResult::End) return note(UpgradeEvent::Failed);
+    handle(message);
   }
 }
 
-void Upgrade::hear(const UpgradeMessage& message) {
+void Upgrade::handle(const UpgradeMessage& message) {
   if (message.word == "ready") return note(UpgradeEvent::Ready);
   if (message.word == "restored") {
     count_restored(message.lines);
@@ -197,7 +197,7 @@ void Upgrade::give_up(std::string why) {
 }
 
 void Upgrade::finish(const UpgradeReport& report) {
-  for (const auto& done : std::exchange(told_, {}))
+  for (const auto& done : std::exchange(done_, {}))
     if (done) done(report);
 }
 

@@ -84,7 +84,7 @@ bool send_message(int channel, std::string_view word, const std::vector<std::str
   }
 }
 
-Arrival receive_message(int channel, bool wait, UpgradeMessage& message) {
+ReceiveResult receive_message(int channel, bool wait, UpgradeMessage& message) {
   std::string text(kLongest, '\0');
   iovec part{text.data(), text.size()};
   alignas(cmsghdr) std::array<char, kControl> control{};
@@ -96,12 +96,12 @@ Arrival receive_message(int channel, bool wait, UpgradeMessage& message) {
   ssize_t got = -1;
   do got = ::recvmsg(channel, &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
   while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN) return Arrival::Nothing;
-  if (got <= 0) return Arrival::End;
+  if (got < 0 && errno == EAGAIN) return ReceiveResult::Nothing;
+  if (got <= 0) return ReceiveResult::End;
   message.descriptors = take_descriptors(header);
   message.cut = (header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
   divide(std::string_view(text).substr(0, static_cast<std::size_t>(got)), message);
-  return Arrival::Message;
+  return ReceiveResult::Message;
 }
 
 }  // namespace weir::upgrade

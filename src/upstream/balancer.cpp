@@ -81,11 +81,11 @@ std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> load
   return within;
 }
 
-// Mixes the bits of `word`: every bit of the result depends on every bit of `word`.
-std::uint64_t mix(std::uint64_t word) noexcept {
-  word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;
-  word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;
-  return word ^ (word >> 32U);
+// Mixes the bits of `client_hash`: every bit of the result depends on every bit of `client_hash`.
+std::uint64_t mix(std::uint64_t client_hash) noexcept {
+  client_hash = (client_hash ^ (client_hash >> 32U)) * 0xD6E8FEB86659FD93ULL;
+  client_hash = (client_hash ^ (client_hash >> 32U)) * 0xD6E8FEB86659FD93ULL;
+  return client_hash ^ (client_hash >> 32U);
 }
 
 }  // namespace
@@ -94,16 +94,16 @@ Balancer::Balancer(Balance balance, std::vector<std::uint64_t> identities)
     : balance_(balance), identities_(std::move(identities)), credit_(identities_.size()) {}
 
 std::size_t Balancer::choose(std::uint64_t candidates, std::span<const Load> loads,
-                             std::uint64_t word) noexcept {
+                             std::uint64_t client_hash) noexcept {
   assert(candidates != 0 && loads.size() == identities_.size());
   if (std::has_single_bit(candidates)) return static_cast<std::size_t>(std::countr_zero(candidates));
   switch (balance_) {
     case Balance::RoundRobin:
       return in_turn(candidates, loads);
     case Balance::RandomTwo:
-      return less_busy_of_two(candidates, loads, word);
+      return less_busy_of_two(candidates, loads, client_hash);
     case Balance::Hash:
-      return by_hash(within_bounds(candidates, loads), loads, word);
+      return by_hash(within_bounds(candidates, loads), loads, client_hash);
     case Balance::LeastInFlight:
       break;
   }
@@ -122,19 +122,19 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
   return best;
 }
 
-// Implements weighted rendezvous hashing. `word`: the hash of the request's hash key. Each server gets a
-// number u, which is a hash of `word` and the server's identity. The server with the smallest ln(1/u) ÷
-// weight is chosen. A server's number does not depend on the other servers. So if a server is added or
-// removed, no request moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in
+// Implements weighted rendezvous hashing. `client_hash`: the hash of the request's hash key. Each server gets
+// a number u, which is a hash of `client_hash` and the server's identity. The server with the smallest
+// ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers. So if a server is added
+// or removed, no request moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in
 // Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
-                              std::uint64_t word) const noexcept {
+                              std::uint64_t client_hash) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));
   auto least = std::numeric_limits<double>::infinity();
   each(candidates, [&](std::size_t at) {
     constexpr double kScale = 1.0 / (std::uint64_t{1} << 53U);
     // between 0 and 1, both excluded
-    const auto drawn = (static_cast<double>(mix(word ^ identities_[at]) >> 11U) + 0.5) * kScale;
+    const auto drawn = (static_cast<double>(mix(client_hash ^ identities_[at]) >> 11U) + 0.5) * kScale;
     const auto score = -std::log(drawn) / static_cast<double>(loads[at].weight);
     if (score >= least) return;
     least = score;

@@ -46,16 +46,17 @@ Http2Connections::Shared Http2Connections::find_or_start(const void* avoid, SSL_
   return connection;
 }
 
-Http2Connections::Shared Http2Connections::adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves) {
+Http2Connections::Shared Http2Connections::adopt(std::unique_ptr<net::Stream> stream,
+                                                 std::uint32_t address_changes) {
   auto connection = add();
-  connection->adopt(std::move(stream), moves);
+  connection->adopt(std::move(stream), address_changes);
   return connection;
 }
 
 void Http2Connections::follow(const ServerGroup::Member::Location& location) noexcept {
   for (const auto& connection : all_)
     if (connection->is_open() && leads_to(connection->stream(), *location.addresses))
-      connection->set_moves(location.moves);
+      connection->set_moves(location.address_changes);
     else
       connection->leave();
 }

@@ -38,9 +38,9 @@ class Http2Connections {
   // Returns a connection with room. Starts a connection if there is none with room. `session`: the TLS
   // session to resume; may be null.
   [[nodiscard]] Shared find_or_start(const void* avoid, SSL_SESSION* session);
-  // Adds an open connection on which the server chose HTTP/2. `moves`: the value of Member::moves() when the
-  // connection was opened.
-  [[nodiscard]] Shared adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
+  // Adds an open connection on which the server chose HTTP/2. `address_changes`: the value of
+  // Member::address_changes() when the connection was opened.
+  [[nodiscard]] Shared adopt(std::unique_ptr<net::Stream> stream, std::uint32_t address_changes);
 
   // Stops the use of connections to addresses that the server no longer has: they accept no further requests.
   void follow(const ServerGroup::Member::Location& location) noexcept;

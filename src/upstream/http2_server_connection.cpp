@@ -29,9 +29,9 @@ void Http2ServerConnection::start(Target target) {
   });
 }
 
-void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves) {
+void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint32_t address_changes) {
   stream_ = std::move(stream);
-  moves_ = moves;
+  address_changes_ = address_changes;
   adopt(*stream_);
 }
 
@@ -89,7 +89,7 @@ net::Task<void> Http2ServerConnection::run([[maybe_unused]] std::shared_ptr<Http
 }
 
 net::Task<net::ErrorCode> Http2ServerConnection::connect(const Target& target) {
-  moves_ = target.location.moves;
+  address_changes_ = target.location.address_changes;
   const net::Dial::Target to{
       *target.location.addresses, target.location.first, {}, target.member.tls(target.session.get())};
   net::Dial dial(executor_, watchdog_, to, settings_.connect);

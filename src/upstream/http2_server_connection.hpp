@@ -60,7 +60,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // once.
   void start(Target target);
   // Uses a connected stream on which the server speaks HTTP/2.
-  void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
+  void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t address_changes);
   // Uses `octets` as the connection to a server that speaks HTTP/2. `octets` must outlive the connection's
   // coroutines. stream() must not be called. Tests use this function to avoid a socket.
   void adopt(net::DuplexStream& octets);
@@ -96,11 +96,11 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value of Member::moves() (the number of changes of the server's addresses) up to which the
-  // connection is known to be good. This is the value when the connection was opened, or when weir last found
-  // that the server still has the connection's address (set_moves()).
-  [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
-  void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
+  // Returns the value of Member::address_changes() (the number of changes of the server's addresses) up to
+  // which the connection is known to be good. This is the value when the connection was opened, or when weir
+  // last found that the server still has the connection's address (set_moves()).
+  [[nodiscard]] std::uint32_t address_changes() const noexcept { return address_changes_; }
+  void set_moves(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
   [[nodiscard]] std::unique_ptr<net::Stream> take_http1() noexcept { return std::move(stream_); }
   // Return the socket and the codec of the connection. REQUIRES is_open().
@@ -144,7 +144,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   };
 
   [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t) override { return nullptr; }
-  void on_cheap(http::Http2Cheap) override {}
+  void on_cheap_frame(http::Http2CheapFrame) override {}
   void on_pong() override {}
   void on_failure() noexcept override {}
 
@@ -161,7 +161,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   State state_ = State::Connecting;
   net::ErrorCode error_;
   std::string fault_;
-  std::uint32_t moves_ = 0;
+  std::uint32_t address_changes_ = 0;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::unique_ptr<net::Stream> stream_;
   net::DuplexStream* octets_ = nullptr;  // *stream_ once the connection is open, or the octets of a test

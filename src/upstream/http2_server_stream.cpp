@@ -19,7 +19,7 @@ Http2ServerStream::Http2ServerStream(std::shared_ptr<Http2ServerConnection> conn
 Http2ServerStream::~Http2ServerStream() {
   connection_->detach(*this);
   if (!id_ || !connection_->is_open()) return;
-  if (!heard_ && !closed_) connection_->doubt();
+  if (!response_begun_ && !closed_) connection_->doubt();
   try {
     use_codec([this](http::Http2Session& codec) {
       codec.detach(*id_);
@@ -180,7 +180,7 @@ void Http2ServerStream::on_field(std::string_view name, std::string_view value) 
 void Http2ServerStream::on_head() {
   if (text_.size() - taken_ > kWindow + 8 * unconsumed_)
     return connection_->codec().reset(*id_, http::Http2Error::EnhanceYourCalm);
-  heard_ = true;
+  response_begun_ = true;
   connection_->note_response();
   response_->end_fields(text_);
   readable_.notify();

@@ -50,8 +50,10 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   // connection, this holds for each request that was sent before anything arrived.
   [[nodiscard]] bool may_have_met_idle_close() const noexcept;
   // Returns how the stream ended before the end of the response. REQUIRES that the stream ended early.
-  [[nodiscard]] Break broke_by() const noexcept {
-    return refused_ ? Break::Refusal : closed_ ? Break::Reset : Break::Connection;
+  [[nodiscard]] ExchangeFailure broke_by() const noexcept {
+    return refused_  ? ExchangeFailure::Refusal
+           : closed_ ? ExchangeFailure::Reset
+                     : ExchangeFailure::Connection;
   }
 
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec) override;
@@ -108,10 +110,10 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   std::optional<std::uint64_t> left_;
   http::ChunkDecoder decoder_;
   bool body_ended_ = false;
-  bool ended_ = false;    // the server has ended its response
-  bool closed_ = false;   // the codec has forgotten the stream
-  bool refused_ = false;  // the server has not processed the request
-  bool heard_ = false;    // a part of the response has arrived
+  bool ended_ = false;           // the server has ended its response
+  bool closed_ = false;          // the codec has forgotten the stream
+  bool refused_ = false;         // the server has not processed the request
+  bool response_begun_ = false;  // a part of the response has arrived
 };
 
 }  // namespace weir::upstream

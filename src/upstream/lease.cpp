@@ -32,7 +32,7 @@ Lease::Lease(Pool& pool, std::size_t server) noexcept : pool_(&pool), server_(se
 Lease::Lease(Lease&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       server_(other.server_),
-      moves_(other.moves_),
+      address_changes_(other.address_changes_),
       stream_(std::move(other.stream_)),
       http2_(std::move(other.http2_)),
       avoid_(other.avoid_),
@@ -47,7 +47,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   release();
   pool_ = std::exchange(other.pool_, nullptr);
   server_ = other.server_;
-  moves_ = other.moves_;
+  address_changes_ = other.address_changes_;
   stream_ = std::move(other.stream_);
   http2_ = std::move(other.http2_);
   avoid_ = other.avoid_;
@@ -73,7 +73,7 @@ void Lease::release() noexcept {
   if (!reused_ && opened != nullptr && opened->is_tls()) pool_->sessions_[server_] = opened->session();
   if (keep_ && stream_ && connected() && idle.size() < pool_->settings().max_idle &&
       (!moved() || leads_to(*stream_, *member().location().addresses)))
-    idle.push_back({std::move(stream_), pool_->now_, pool_->reactor_.looks()});
+    idle.push_back({std::move(stream_), pool_->now_, pool_->reactor_.polls()});
   stream_.reset();
   http2_.reset();
   pool_ = nullptr;
@@ -92,12 +92,13 @@ const void* Lease::http2_connection() const noexcept {
   return http2_ ? http2_->connection().get() : nullptr;
 }
 
-Break Lease::broke_by() const noexcept {
-  return http2_ ? http2_->broke_by() : Break::Connection;
+ExchangeFailure Lease::broke_by() const noexcept {
+  return http2_ ? http2_->broke_by() : ExchangeFailure::Connection;
 }
 
 bool Lease::may_have_met_idle_close() const noexcept {
-  return reused_ && broke_by() == Break::Connection && (!http2_ || http2_->may_have_met_idle_close());
+  return reused_ && broke_by() == ExchangeFailure::Connection &&
+         (!http2_ || http2_->may_have_met_idle_close());
 }
 
 const std::string& Lease::server_name() const noexcept {
@@ -134,7 +135,7 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
     const auto connection = http2_->connection();
     const auto ec = co_await http2_->connected();
     fault = connection->fault();
-    moves_ = connection->moves();
+    address_changes_ = connection->address_changes();
     if (!ec && connection->take_first_use()) ++opened_;
     if (ec && !is_refusal(ec)) co_return ec;
     if (connection->is_open() && connection->may_send()) co_return ec;
@@ -156,7 +157,7 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
 net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, base::Duration patience,
                                                std::string& fault) {
   const auto location = member().location();
-  moves_ = location.moves;
+  address_changes_ = location.address_changes;
   // The task holds its own reference, because another connection may replace the pool's TLS session during
   // the connect.
   const auto session = net::share(pool_->sessions_[server_].get());
@@ -173,7 +174,8 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
   if (ec) connections.note_choice(false);
   if (ec || !stream_->is_tls() || stream_->protocol() != "h2") co_return ec;
   connections.note_choice(false);
-  http2_ = std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.moves));
+  http2_ =
+      std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.address_changes));
   (void)http2_->connection()->take_first_use();  // opened_ already counts this connection
   co_return co_await connect_http2(fault);
 }

@@ -59,17 +59,17 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_
       balancer_(server_group.settings().balance, identities(server_group)),
       loads_(server_group.size()),
       idle_(server_group.size()),
-      moves_(server_group.size()),
+      address_changes_(server_group.size()),
       sessions_(server_group.size()),
       random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
       retries_(server_group.settings().retry.budget) {
   assert(server_group.size() <= kMaxServers);
   http2_.reserve(server_group.size());
-  for (std::size_t at = 0; at < moves_.size(); ++at) {
+  for (std::size_t at = 0; at < address_changes_.size(); ++at) {
     auto& member = server_group.member(at);
     http2_.emplace_back(executor_, watchdog_, settings(), member);
     in_flight_.emplace_back(*member.control());
-    moves_[at] = member.moves();
+    address_changes_[at] = member.address_changes();
   }
 }
 
@@ -79,7 +79,7 @@ Pool::~Pool() {
 
 // Returns the candidates, which are untried servers: those of the first priority that has servers in service,
 // or all if none is in service. Drained servers are no candidates.
-Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
+Pool::Choice Pool::choose_idle(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
   // A request that has failed at one server must not try an ejected server. If the upstream has `health`,
@@ -107,7 +107,7 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
-    due &= bit_of(balancer_.choose(choice.from | choice.due, loads_, wanted.word));
+    due &= bit_of(balancer_.choose(choice.from | choice.due, loads_, wanted.client_hash));
   for (; due != 0; due &= due - 1) {
     const auto chosen = static_cast<std::size_t>(std::countr_zero(due));
     auto& member = server_group_.member(chosen);
@@ -137,14 +137,14 @@ std::uint64_t Pool::random() noexcept {
   return random_ * 0x2545F4914F6CDD1DULL;
 }
 
-std::uint64_t Pool::word(const LeaseRequest& wanted) noexcept {
-  return settings().balance == Balance::RandomTwo ? random() : wanted.word;
+std::uint64_t Pool::client_hash(const LeaseRequest& wanted) noexcept {
+  return settings().balance == Balance::RandomTwo ? random() : wanted.client_hash;
 }
 
 Lease Pool::lease(const LeaseRequest& wanted) {
   // If the upstream has only one server, this server gets all requests even while it is ejected.
   const bool alone = loads_.size() == 1 && !server_group_.member(0).control()->is_drained();
-  const auto choice = alone ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
+  const auto choice = alone ? Choice{.from = ~wanted.tried & 1U} : choose_idle(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, {.fresh = true});
   std::optional<base::Duration> room_after;
@@ -152,7 +152,7 @@ Lease Pool::lease(const LeaseRequest& wanted) {
   for (auto from = choice.from; from != 0;) {
     const bool only_one = (from & (from - 1)) == 0;
     const auto chosen = only_one ? static_cast<std::size_t>(std::countr_zero(from))
-                                 : balancer_.choose(from, loads_, word(wanted));
+                                 : balancer_.choose(from, loads_, client_hash(wanted));
     auto& member = server_group_.member(chosen);
     const auto wait = member.enter(wanted.now);
     if (!wait) return lend(chosen, wanted);
@@ -180,11 +180,11 @@ void Pool::reserve_idle(std::size_t server) {
 // (`once`).
 std::unique_ptr<net::Stream> Pool::take_idle(std::size_t server, bool once) noexcept {
   auto& idle = idle_[server];
-  const auto looks = reactor_.looks();
+  const auto polls = reactor_.polls();
   while (!idle.empty()) {
     auto end = idle.end();
-    if (idle.back().looks == looks)
-      end = std::partition_point(idle.begin(), end, [&](const Idle& one) { return one.looks < looks; });
+    if (idle.back().polls == polls)
+      end = std::partition_point(idle.begin(), end, [&](const Idle& one) { return one.polls < polls; });
     const bool known = end != idle.begin();
     const auto chosen = std::prev(known ? end : idle.end());
     auto stream = std::move(chosen->stream);
@@ -201,11 +201,11 @@ Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
   follow(server);
   Lease lease(*this, server);
   lease.avoid_ = wanted.avoid;
-  lease.moves_ = moves_[server];
+  lease.address_changes_ = address_changes_[server];
   if (http2_[server].may_be_used()) {
     if (auto connection = http2_[server].find(wanted.avoid)) {
       lease.reused_ = connection->is_open();
-      lease.moves_ = connection->moves();
+      lease.address_changes_ = connection->address_changes();
       lease.http2_ = std::make_unique<Http2ServerStream>(std::move(connection));
       return lease;
     }
@@ -228,11 +228,11 @@ void Pool::drop_idle() noexcept {
 // Drops idle connections to addresses that the server's name no longer has.
 void Pool::follow(std::size_t server) noexcept {
   const auto& member = server_group_.member(server);
-  if (moves_[server] == member.moves()) return;
+  if (address_changes_[server] == member.address_changes()) return;
   const auto location = member.location();
   std::erase_if(idle_[server], [&](const Idle& one) { return !leads_to(*one.stream, *location.addresses); });
   http2_[server].follow(location);
-  moves_[server] = location.moves;
+  address_changes_[server] = location.address_changes;
 }
 
 void Pool::on_tick() noexcept {

@@ -76,14 +76,14 @@ class Prober::Probe final : net::Watched {
 
   net::Task<void> run() {
     while (!stopped_) {
-      late_ = short_here_ = false;
+      late_ = lacks_local_resources_ = false;
       arm(check_.timeout);
       const auto location = member_.location();
       std::string fault;
       try {
         fault = co_await ask(location);
       } catch (const std::bad_alloc&) {  // skips this probe; the next one may find more memory
-        short_here_ = true;
+        lacks_local_resources_ = true;
       }
       disarm();
       stream_.reset();
@@ -91,8 +91,8 @@ class Prober::Probe final : net::Watched {
       http2_.reset();
       const bool moved =
           // true: the probe has tested addresses that the server no longer has
-          member_.moves() != location.moves;
-      if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
+          member_.address_changes() != location.address_changes;
+      if (!lacks_local_resources_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
       net::ErrorCode ended;
@@ -148,7 +148,7 @@ class Prober::Probe final : net::Watched {
   net::Task<std::string> ask(const ServerGroup::Member::Location& location) {
     std::string fault;
     auto ec = co_await connect(location, fault);
-    short_here_ = is_shortage(ec);
+    lacks_local_resources_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "no connection in time" : "no connection";
     if (check_.grpc && !http2_) co_return "it does not speak HTTP/2";
@@ -223,7 +223,7 @@ class Prober::Probe final : net::Watched {
   bool late_ = false;
   // True if a probe failed because this host lacks descriptors, ports or memory. The result is then not
   // recorded, because it says nothing about the server.
-  bool short_here_ = false;
+  bool lacks_local_resources_ = false;
   std::minstd_rand random_;
 };
 

@@ -7,16 +7,16 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns the addresses in `told` (an answer): first those in `known`, in the order of `known`, then the new
-// ones. Ignores the order in `told`, because name servers rotate addresses.
-Addresses merged(const Addresses& known, const Addresses& told) {
+// Returns the addresses in `found` (an answer): first those in `known`, in the order of `known`, then the new
+// ones. Ignores the order in `found`, because name servers rotate addresses.
+Addresses merged(const Addresses& known, const Addresses& found) {
   Addresses next;
   const auto within = [](const Addresses& some, const net::RawEndpoint& one) {
     return std::find(some.begin(), some.end(), one) != some.end();
   };
   for (const auto& one : known)
-    if (within(told, one)) next.push_back(one);
-  for (const auto& one : told)
+    if (within(found, one)) next.push_back(one);
+  for (const auto& one : found)
     if (!within(next, one)) next.push_back(one);
   return first_addresses(std::move(next));
 }

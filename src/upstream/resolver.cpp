@@ -155,16 +155,17 @@ void Resolver::ask() {
     if (name->is_service) {
       name->service_lookup.emplace(
           control_, name->server_group->settings().service->address.host, name_servers_, choose_records,
-          [this, name](const base::Result<net::ServiceAnswer>& answer) { hear_service(*name, answer); });
+          [this, name](const base::Result<net::ServiceAnswer>& answer) { handle_services(*name, answer); });
       continue;
     }
-    name->lookup.emplace(control_, name->server_group->member(name->server).settings().address, name_servers_,
-                         [this, name](const base::Result<net::NameAnswer>& answer) { hear(*name, answer); });
+    name->lookup.emplace(
+        control_, name->server_group->member(name->server).settings().address, name_servers_,
+        [this, name](const base::Result<net::NameAnswer>& answer) { handle_addresses(*name, answer); });
   }
   arm();
 }
 
-void Resolver::hear(Name& name, const base::Result<net::NameAnswer>& answer) {
+void Resolver::handle_addresses(Name& name, const base::Result<net::NameAnswer>& answer) {
   name.lookup.reset();
   note(name, answer);
   drop_known();
@@ -173,7 +174,7 @@ void Resolver::hear(Name& name, const base::Result<net::NameAnswer>& answer) {
 
 // Records an answer about a service, reports changes, and calls `change_` after the last use of `name`:
 // `change_` may call watch(), which may drop `name`.
-void Resolver::hear_service(Name& name, const base::Result<net::ServiceAnswer>& answer) {
+void Resolver::handle_services(Name& name, const base::Result<net::ServiceAnswer>& answer) {
   using Outcome = Resolution::Outcome;
   name.service_lookup.reset();
   const auto server_group = name.server_group;

@@ -115,7 +115,7 @@ ServerState::ServerState(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
   server_health.absent();
-  out_until.store(server_health.out_until().time_since_epoch().count(), std::memory_order_relaxed);
+  ejected_until.store(server_health.ejected_until().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 std::string ServerGroup::Member::host() const {
@@ -124,7 +124,7 @@ std::string ServerGroup::Member::host() const {
 
 ServerGroup::Member::Location ServerGroup::Member::location() const {
   const std::scoped_lock lock(known_->mutex);
-  return {known_->addresses, known_->first, known_->moves.load(std::memory_order_relaxed)};
+  return {known_->addresses, known_->first, known_->address_changes.load(std::memory_order_relaxed)};
 }
 
 void ServerGroup::Member::begin_with(std::size_t first, const Location& then) noexcept {
@@ -143,7 +143,7 @@ void ServerGroup::Member::move_to(Addresses addresses, base::TimePoint now) {
       before.empty() ? next->end() : std::find(next->begin(), next->end(), before[known_->first]);
   known_->first = first != next->end() ? static_cast<std::size_t>(first - next->begin()) : 0;
   known_->addresses = std::move(next);
-  known_->moves.fetch_add(1, std::memory_order_relaxed);
+  known_->address_changes.fetch_add(1, std::memory_order_relaxed);
   publish(known_->server_health.moved(anew, now), now, {});
 }
 
@@ -155,8 +155,8 @@ bool ServerGroup::Member::begin_trial(base::TimePoint now, bool owed) noexcept {
 }
 
 std::uint32_t ServerGroup::Member::weight(base::TimePoint now) const noexcept {
-  const base::TimePoint back_since{base::Duration{known_->back_since.load(std::memory_order_relaxed)}};
-  return weight_at(full_weight(), server_group_.settings_.ejection.slow_start, back_since, now);
+  const base::TimePoint readmitted_at{base::Duration{known_->readmitted_at.load(std::memory_order_relaxed)}};
+  return weight_at(full_weight(), server_group_.settings_.ejection.slow_start, readmitted_at, now);
 }
 
 std::optional<net::TlsTarget> ServerGroup::Member::tls(SSL_SESSION* session) const noexcept {
@@ -277,13 +277,13 @@ std::uint64_t ServerGroup::Member::failures() const {
 // caller has locked known_->mutex. The mutex also keeps the log lines in order.
 void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint now,
                                   std::string_view why) noexcept {
-  known_->out_until.store(known_->server_health.out_until().time_since_epoch().count(),
-                          std::memory_order_relaxed);
+  known_->ejected_until.store(known_->server_health.ejected_until().time_since_epoch().count(),
+                              std::memory_order_relaxed);
   known_->open_to_all_from.store(
       known_->server_health.open_to_all_from(server_group_.settings_.ejection).time_since_epoch().count(),
       std::memory_order_relaxed);
-  known_->back_since.store(known_->server_health.back_since().time_since_epoch().count(),
-                           std::memory_order_relaxed);
+  known_->readmitted_at.store(known_->server_health.readmitted_at().time_since_epoch().count(),
+                              std::memory_order_relaxed);
   known_->suspect.store(known_->server_health.suspect(), std::memory_order_relaxed);
   if (change == ServerHealth::Change::None) return;
   if (serves()) server_group_.queue_->freed();
@@ -311,7 +311,7 @@ std::string ServerGroup::Member::line_of(ServerHealth::Change change, base::Time
   using Change = ServerHealth::Change;
   auto line = "upstream \"" + server_group_.settings_.name + "\": server " + name_;
   if (change == Change::Back) return line + " is back";
-  const auto left = seconds(known_->server_health.out_until() - now);
+  const auto left = seconds(known_->server_health.ejected_until() - now);
   line += change == Change::Out        ? " is ejected for " + left
           : change == Change::OutAgain ? " stays ejected for another " + left
           : change == Change::Down     ? " is down"

@@ -19,9 +19,9 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 // failure proves nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
-  if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
+  if (out() && trial_ == Trial::None && now < ejected_until_) return Change::None;
   silent_ = false;
-  return put_out(settings, now, random);
+  return eject(settings, now, random);
 }
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
@@ -29,20 +29,20 @@ ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePo
   // While the server is ejected, a failure counts only if the request was sent after the trial began. Without
   // a trial, the request must be sent after the ejection time: requests without a trial are sent while all
   // servers are ejected.
-  const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
+  const auto tried_from = trial_ == Trial::None ? ejected_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;
   silent_ = true;
-  return put_out(settings, now, random);
+  return eject(settings, now, random);
 }
 
-ServerHealth::Change ServerHealth::put_out(const Ejection& settings, base::TimePoint now,
-                                           std::uint64_t random) noexcept {
+ServerHealth::Change ServerHealth::eject(const Ejection& settings, base::TimePoint now,
+                                         std::uint64_t random) noexcept {
   const bool was_out = out();
-  const bool again = was_out || (longest_ != base::Duration{0} && now < back_since_ + settings.most);
+  const bool again = was_out || (longest_ != base::Duration{0} && now < readmitted_at_ + settings.most);
   longest_ = again ? std::min(settings.most, 2 * longest_) : std::min(settings.most, settings.least);
-  out_until_ = now + shortened(longest_, random);
-  out_since_ = now;
+  ejected_until_ = now + shortened(longest_, random);
+  ejected_at_ = now;
   failures_ = 0;
   good_ = 0;
   trial_ = Trial::None;
@@ -52,12 +52,12 @@ ServerHealth::Change ServerHealth::put_out(const Ejection& settings, base::TimeP
 
 ServerHealth::Change ServerHealth::answered(base::TimePoint sent, base::TimePoint now) noexcept {
   failures_ = 0;
-  return out() && !down() && sent >= out_since_ ? come_back(now) : Change::None;
+  return out() && !down() && sent >= ejected_at_ ? readmit(now) : Change::None;
 }
 
-ServerHealth::Change ServerHealth::come_back(base::TimePoint now) noexcept {
-  out_until_ = kServes;
-  back_since_ = now;
+ServerHealth::Change ServerHealth::readmit(base::TimePoint now) noexcept {
+  ejected_until_ = kServes;
+  readmitted_at_ = now;
   failures_ = 0;
   trial_ = Trial::None;
   silent_ = false;
@@ -67,17 +67,17 @@ ServerHealth::Change ServerHealth::come_back(base::TimePoint now) noexcept {
 ServerHealth::Change ServerHealth::probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept {
   good_ = good ? good_ + 1 : 0;
   bad_ = good ? 0 : bad_ + 1;
-  if (good) return out() && good_ >= check.healthy_after ? come_back(now) : Change::None;
+  if (good) return out() && good_ >= check.healthy_after ? readmit(now) : Change::None;
   if (down()) return Change::StillDown;
   if (bad_ < check.unhealthy_after) return Change::None;
-  out_until_ = kDown;
+  ejected_until_ = kDown;
   trial_ = Trial::None;
   ++ejections_;
   return Change::Down;
 }
 
 ServerHealth::Change ServerHealth::absent() noexcept {
-  out_until_ = kDown;
+  ejected_until_ = kDown;
   trial_ = Trial::None;
   return Change::Down;
 }
@@ -87,34 +87,34 @@ ServerHealth::Change ServerHealth::moved(bool anew, base::TimePoint now) noexcep
     const bool was_out = out();
     longest_ = base::Duration{0};
     good_ = bad_ = 0;
-    come_back(now);
+    readmit(now);
     return was_out ? Change::Back : Change::None;
   }
-  if (out() && !down()) out_until_ = std::min(out_until_, now);
+  if (out() && !down()) ejected_until_ = std::min(ejected_until_, now);
   trial_ = Trial::None;
   silent_ = false;
   return Change::None;
 }
 
 bool ServerHealth::begin_trial(const Ejection& settings, base::TimePoint now, bool owed) noexcept {
-  if (!out() || now < out_until_ || (owed && now < owed_from_)) return false;
+  if (!out() || now < ejected_until_ || (owed && now < next_trial_with_body_)) return false;
   if (trial_ == Trial::None) trial_since_ = now;
   if (owed) {
     if (trial_ == Trial::None) trial_ = Trial::Owed;
-    owed_from_ = now + longest_;
+    next_trial_with_body_ = now + longest_;
     return true;
   }
   if (trial_ == Trial::Whole) longest_ = std::min(settings.most, 2 * longest_);
   trial_ = Trial::Whole;
-  out_until_ = now + longest_;
+  ejected_until_ = now + longest_;
   return true;
 }
 
-std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start, base::TimePoint back_since,
+std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start, base::TimePoint readmitted_at,
                         base::TimePoint now) noexcept {
   const auto full = weight * kFullWeight;
-  const auto gone = now - back_since;
-  if (back_since == base::TimePoint{} || gone >= slow_start) return full;
+  const auto gone = now - readmitted_at;
+  if (readmitted_at == base::TimePoint{} || gone >= slow_start) return full;
   const auto share = static_cast<double>(std::max(base::Duration{0}, gone).count()) /
                      static_cast<double>(slow_start.count());
   return std::max({std::uint32_t{1}, full / 10, static_cast<std::uint32_t>(full * share)});

@@ -8,20 +8,21 @@
 namespace weir::upstream {
 
 ServerQueue::Waiter::Waiter(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake)
-    : queue_(queue), priority_(priority), choosy_(choosy), wake_(std::move(wake)) {}
+    : queue_(queue), priority_(priority), needs_another_server_(choosy), wake_(std::move(wake)) {}
 
 ServerQueue::Waiter::~Waiter() {
   const std::scoped_lock lock(queue_.mutex_);
   queue_.waiters_.erase(queue_.waiters_.iterator_to(*this));
   --queue_.waiting_;
-  if (choosy_) --queue_.choosy_;
+  if (needs_another_server_) --queue_.needs_another_server_;
   queue_.wake(queue_.waiters_.begin());
 }
 
 bool ServerQueue::Waiter::is_next() const {
   const std::scoped_lock lock(queue_.mutex_);
-  const auto first = std::find_if(queue_.waiters_.begin(), queue_.waiters_.end(),
-                                  [this](const Waiter& each) { return &each == this || !each.choosy_; });
+  const auto first = std::find_if(queue_.waiters_.begin(), queue_.waiters_.end(), [this](const Waiter& each) {
+    return &each == this || !each.needs_another_server_;
+  });
   return &*first == this;
 }
 
@@ -38,7 +39,7 @@ std::unique_ptr<ServerQueue::Waiter> ServerQueue::join(std::size_t most, policy:
   auto before = waiters_.end();
   while (before != waiters_.begin() && std::prev(before)->priority_ > priority) --before;
   waiters_.insert(before, *waiter);
-  if (choosy) ++choosy_;
+  if (choosy) ++needs_another_server_;
   ++waiting_;
   return waiter;
 }

@@ -66,7 +66,7 @@ void find_among(benchmark::State& state) {
   const RuleFinder finder(rules);
   const auto head = browser_head();
   Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
-  RuleFinder::Room room;
+  RuleFinder::Scratch room;
   for (auto _ : state) {
     Evaluation evaluation;
     benchmark::DoNotOptimize(evaluation.collect(finder.find(rules, request, room), request, kKeys));
@@ -98,7 +98,7 @@ void find_beside_questions(benchmark::State& state, bool asks, bool tests_all) {
     request.domain = "edge";
     request.descriptors = descriptors;
   }
-  RuleFinder::Room room;
+  RuleFinder::Scratch room;
   for (auto _ : state) {
     Evaluation evaluation;
     benchmark::DoNotOptimize(evaluation.collect(finder.find(rules, request, room), request, kKeys));
@@ -124,7 +124,7 @@ void find_last_route(benchmark::State& state, Match (*make)(const std::string& n
   const auto head = browser_head();
   Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = {}, .client = {}};
   const RouteFinder finder(routes);
-  RouteFinder::Room room;
+  RouteFinder::Scratch room;
   for (auto _ : state) benchmark::DoNotOptimize(finder.choose(routes, request, room));
 }
 

@@ -30,7 +30,7 @@ void count_known(benchmark::State& state) {
   observe::TopClients top(64);
   for (auto _ : state) {
     crowd.be(crowd.next() % 60);
-    observe::TopClients::Writing(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
+    observe::TopClients::Writer(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
   }
 }
 BENCHMARK(count_known);
@@ -40,7 +40,7 @@ void count_newcomers(benchmark::State& state) {
   observe::TopClients top(64);
   for (auto _ : state) {
     crowd.be(crowd.next());
-    observe::TopClients::Writing(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
+    observe::TopClients::Writer(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
   }
 }
 BENCHMARK(count_newcomers);
@@ -52,7 +52,7 @@ void count_skewed(benchmark::State& state) {
   for (auto _ : state) {
     const auto bits = crowd.next();
     crowd.be((bits & 0xffff) >> (bits >> 60));
-    observe::TopClients::Writing(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
+    observe::TopClients::Writer(top, base::TimePoint{}).add(crowd.rule, crowd.charge, true, crowd.request);
   }
 }
 BENCHMARK(count_skewed);

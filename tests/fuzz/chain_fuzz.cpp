@@ -55,13 +55,13 @@ void check(const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes
   require(charged == fits, "charged when every enforced line admits");
 }
 
-struct Looks {
+struct Peeks {
   std::vector<Outcome> outcomes;
   std::vector<bool> known;  // for each charge: true if the table stores its key
 };
 
-Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
-  Looks looks{peeked(table, bill, now), {}};
+Peeks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
+  Peeks looks{peeked(table, bill, now), {}};
   for (const auto& line : bill) looks.known.push_back(table.knows(line.key));
   return looks;
 }
@@ -69,7 +69,7 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
 // Checks that a rejected bill has charged nothing. The bill may still evict a key whose limit has refilled,
 // or move a key within the table. So a key that had its own state may now use the overflow cell (the state
 // that all keys outside the table share), or the reverse.
-void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
+void check_unchanged(const std::vector<Charge>& bill, const Peeks& before, const Peeks& after,
                      TimePoint now) {
   const KeyTable empty(16);
   for (std::size_t i = 0; i < bill.size(); ++i) {

@@ -89,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                          .proto = "http",
                          .request_id = "id",
                          .peer_trusted = (choice & 1U) != 0,
-                         .told_by_forwarded = (choice & 2U) != 0,
+                         .uses_forwarded = (choice & 2U) != 0,
                          .add_forwarded = (choice & 4U) != 0,
                          .underscores = (choice & 8U) != 0,
                          .trusted_fields = (choice & 32U) != 0 ? &trusted_fields : nullptr,

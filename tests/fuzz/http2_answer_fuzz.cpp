@@ -195,7 +195,7 @@ class Client final : public http::Http2Events {
     }
   }
   [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t) override { return nullptr; }
-  void on_cheap(http::Http2Cheap) override {}
+  void on_cheap_frame(http::Http2CheapFrame) override {}
   void on_pong() override {}
   void on_failure() noexcept override {}
 

@@ -142,9 +142,9 @@ class Server final : public http::Http2Events {
     require(fresh, "each stream opens once");
     return &made->second;
   }
-  void on_cheap(http::Http2Cheap frame) override {
+  void on_cheap_frame(http::Http2CheapFrame frame) override {
     // Ends the connection of a client that sends too many faulty frames, as the proxy does.
-    if (frame == http::Http2Cheap::Fault && ++faults_ > 20)
+    if (frame == http::Http2CheapFrame::Fault && ++faults_ > 20)
       session_.go_away(http::Http2Error::EnhanceYourCalm);
   }
   void on_pong() override {}

@@ -30,11 +30,11 @@ std::string some_keys(Input& in, std::vector<std::string>& tiers) {
   std::string text;
   for (auto left = in.byte() % 6; left > 0; --left) {
     text += "[[key]]\nkey = \"" + key_of(tiers.size()) + "\"\n";
-    const auto says = in.byte();
-    tiers.emplace_back(kTiers[says % 3]);
+    const auto outcome = in.byte();
+    tiers.emplace_back(kTiers[outcome % 3]);
     if (!tiers.back().empty()) text += "tier = \"" + tiers.back() + "\"\n";
-    if ((says & 64) != 0) text += "user = \"u\"\n";
-    if ((says & 128) != 0) text += "org = 'o'\n";
+    if ((outcome & 64) != 0) text += "user = \"u\"\n";
+    if ((outcome & 128) != 0) text += "org = 'o'\n";
   }
   return text;
 }

@@ -110,14 +110,14 @@ class Pair {
     const auto piece = to_client_.substr(0, size);
     to_client_.erase(0, piece.size());
     if (!piece.empty()) codec_.feed(piece);
-    if (!shaken_ && !failed_) shake();
+    if (!shaken_ && !failed_) handshake();
     if (shaken_ && !failed_) open_all();
     if (!failed_) talk();
   }
-  void shake() {
-    const auto state = codec_.shake();
-    shaken_ = state == TlsCodec::Shake::Done;
-    failed_ = state == TlsCodec::Shake::Failed;
+  void handshake() {
+    const auto state = codec_.handshake();
+    shaken_ = state == TlsCodec::HandshakeResult::Done;
+    failed_ = state == TlsCodec::HandshakeResult::Failed;
     require(!failed_ || !codec_.why().empty(), "a failure says why");
     require(!failed_ || damaged_, "an honest server's handshake succeeds");
   }

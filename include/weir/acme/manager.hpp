@@ -70,7 +70,7 @@ class Manager {
   };
 
   void run();
-  void look(const Work& work, const std::stop_token& stop);
+  void renew(const Work& work, const std::stop_token& stop);
   void refresh_challenges(const Folder& folder);
   void forget_challenges();
   void read(const Work& work, const Names& names, Known& known);

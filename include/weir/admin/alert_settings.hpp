@@ -49,7 +49,7 @@ struct AlertSettings {
 struct AlertState {
   std::string alert_id;  // alerts with the same name and webhook have the same ID in all processes
   bool firing = false;
-  bool unsaid = false;  // true: no message about this state was delivered to the webhook yet
+  bool undelivered = false;  // true: no message about this state was delivered to the webhook yet
   // When the alert last began to fire.
   base::TimePoint since{};
   std::uint64_t seen = 0;  // number of events within the last period

@@ -28,7 +28,7 @@ class Recorder {
 
   // Records one step. Must be called every kStep. A rule with the same name as before continues its series,
   // even if its position has changed.
-  void look(const Sources& sources, base::TimePoint now);
+  void record(const Sources& sources, base::TimePoint now);
 
   // Returns the series. First: admitted, delayed and refused requests. Then, for each rule in the order of
   // rules(): admitted and refused requests. For a shadow rule, the second number counts requests that the

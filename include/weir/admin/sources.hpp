@@ -41,7 +41,7 @@ struct RuleText {
   bool penalty = false;        // true: the rule has a penalty
   bool adapts = false;         // true: the rule's limit adapts to an upstream
   bool paces = false;          // true: the rule paces bodies, and decides about no request
-  limit::RuleIndex label = 0;  // index of the rule's counters (observe::Counters)
+  limit::RuleIndex index = 0;  // index of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 
@@ -165,7 +165,7 @@ struct Sources {
   std::function<SpanFigures()> spans;  // absent: weir exports no spans
   // Returns the name and value of each kind of system load. A value is from 0 to 1.
   std::function<std::vector<std::pair<const char*, double>>()> load;
-  // Returns the present factor (the granted share of the limit) of the rule with this RuleText::label.
+  // Returns the present factor (the granted share of the limit) of the rule with this RuleText::index.
   // Absent: the pages omit factors.
   std::function<limit::Factor(limit::RuleIndex)> factor;
   std::function<Readiness()> readiness;  // absent: weir is always ready

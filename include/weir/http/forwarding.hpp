@@ -17,7 +17,7 @@ struct ForwardedBy {
   // true: weir keeps this peer's X-Forwarded-* fields; false: weir replaces them
   bool peer_trusted = false;
   // True: the peer names the client in Forwarded, so weir does not trust the peer's X-Forwarded-For.
-  bool told_by_forwarded = false;
+  bool uses_forwarded = false;
   bool add_forwarded = false;                  // true: weir also writes Forwarded (RFC 7239)
   bool underscores = false;                    // true: weir also forwards fields whose names contain '_'
   const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none

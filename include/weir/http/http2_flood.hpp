@@ -37,7 +37,7 @@ class Http2FloodGuard {
     octets_ += octets;
   }
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
-  [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
+  [[nodiscard]] bool is_flood(Http2CheapFrame frame, base::TimePoint now) noexcept;
 
   // The cheap frames that are permitted in a time window. Each request or DATA frame permits kPerWork more.
   static constexpr std::uint64_t kFree = 500;
@@ -50,9 +50,9 @@ class Http2FloodGuard {
   const Http2ResetBound resets_;
   base::TimePoint window_end_{};
   base::TimePoint resets_end_{};
-  std::uint64_t cheap_ = 0;    // cheap frames in the current window
-  std::uint64_t updates_ = 0;  // WINDOW_UPDATE frames among the cheap frames
-  std::uint64_t work_ = 0;     // requests, and DATA frames except those in sent_, in the current window
+  std::uint64_t cheap_frames_ = 0;  // cheap frames in the current window
+  std::uint64_t updates_ = 0;       // WINDOW_UPDATE frames among the cheap frames
+  std::uint64_t work_ = 0;          // requests, and DATA frames except those in sent_, in the current window
   std::uint64_t sent_ = 0;  // DATA frames of weir that the client's windows cut short, in the current window
   std::uint64_t octets_ = 0;  // octets of bodies in the DATA frames that sent_ counts
   std::uint64_t reset_ = 0;   // resets in the current window of Http2ResetBound

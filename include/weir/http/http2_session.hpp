@@ -78,7 +78,7 @@ class Http2StreamEvents {
 };
 
 // The kinds of cheap frames: a few of them are normal, but many cost weir more work than they are worth.
-enum class Http2Cheap : std::uint8_t {
+enum class Http2CheapFrame : std::uint8_t {
   Settings,
   Ping,
   Priority,
@@ -98,7 +98,7 @@ class Http2Events {
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
   // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
   // `Refused`: the peer has opened more streams than it may.
-  virtual void on_cheap(Http2Cheap frame) = 0;
+  virtual void on_cheap_frame(Http2CheapFrame frame) = 0;
   // Called when the peer has answered a PING of weir.
   virtual void on_pong() = 0;
   // Called when weir has sent a GOAWAY with an error, which ends the connection.

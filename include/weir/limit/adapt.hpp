@@ -65,23 +65,23 @@ struct AdaptTerms {
 };
 
 // The answers of an upstream in one period.
-struct Answers {
+struct UpstreamAnswers {
   std::uint64_t all = 0;       // answers, and attempts for which the upstream gave no answer
   std::uint64_t failed = 0;    // part of `all`: answers with a status of 5xx, and attempts without an answer
   std::uint64_t measured = 0;  // part of `all`: answers, and attempts that ran out of time
   // The sum of the times from request to answer's head, over all that `measured` counts.
   base::Duration time{0};
-  friend bool operator==(const Answers&, const Answers&) = default;
+  friend bool operator==(const UpstreamAnswers&, const UpstreamAnswers&) = default;
 };
 
 // Returns true if the mean time of the answers is above terms.latency_above, or their share of failures is
 // above terms.errors_above. Returns false if there are fewer than kLeastAnswers answers. The share of
 // failures counts only from kLeastFailures failures on.
-[[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
+[[nodiscard]] bool is_unwell(const AdaptTerms& terms, const UpstreamAnswers& answers) noexcept;
 
 // Returns the factor for the next period. `answers`: the answers of the period that ends now. `factor`: the
 // factor of that period.
-[[nodiscard]] Factor adapted(const AdaptTerms& terms, const Answers& answers, Factor factor) noexcept;
+[[nodiscard]] Factor adapted(const AdaptTerms& terms, const UpstreamAnswers& answers, Factor factor) noexcept;
 
 // Returns true if scaled() can scale the limiter. Returns false for queues, stepwise refills and adaptive
 // concurrency.

@@ -48,7 +48,8 @@ class GcraCore {
 
   // Returns the TAT after the cost of an earlier charge has risen from `reserved` to `actual`
   // (limit/settle.hpp).
-  [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
+  [[nodiscard]] Ticks raise_cost(Ticks tat, base::TimePoint charged_at, Cost reserved,
+                                 Cost actual) const noexcept;
 
   // Returns the instant of the TAT, rounded up. From this instant on, the state equals that of a fresh key.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;

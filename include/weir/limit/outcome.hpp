@@ -34,7 +34,7 @@ struct Outcome {
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
-  bool in_advance = false;
+  bool prefetched = false;
   // The two members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: this request is
   // a violation, and a penalty begins with it. `violations`: the number of violations that count towards the
   // next penalty; 0 during a penalty.

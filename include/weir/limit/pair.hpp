@@ -17,10 +17,10 @@
 
 namespace weir::limit {
 
-// Returns true if charge number `line` of the bill does not decide whether the request is admitted
+// Returns true if charge number `index` of the bill does not decide whether the request is admitted
 // (Charge::counted). In that case the previous charge decides for both charges.
-[[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
-  return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
+[[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t index) noexcept {
+  return bill[index].counted && index != 0 && bill[index - 1].rule == bill[index].rule;
 }
 
 // Returns true if this limiter may be charged beyond its limit.

@@ -55,6 +55,6 @@ bool violate(const Penalty& penalty, PenaltyState& state, base::TimePoint now);
                                                    const PenaltyState& state) noexcept;
 
 // Changes the limiter's outcome to a refusal by a penalty that lasts for `left`.
-void punish(Outcome& outcome, base::Duration left) noexcept;
+void refuse_by_penalty(Outcome& outcome, base::Duration left) noexcept;
 
 }  // namespace weir::limit

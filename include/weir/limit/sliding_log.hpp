@@ -111,7 +111,7 @@ class SlidingLog {
 };
 
 // Presents a cell as a log with one entry.
-struct LoneEntry {
+struct SingleEntry {
   const Cell& cell;
   [[nodiscard]] std::uint64_t newest() const noexcept { return cell.words[0]; }
   [[nodiscard]] Cost total() const noexcept { return cell.words[1]; }

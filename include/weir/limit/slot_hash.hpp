@@ -1,5 +1,5 @@
-// SlotHash: the part of a key that selects its Redis node in a cluster. LineSet: a set of charges of one bill
-// (a bill: all charges of a request). Plain values.
+// SlotHash: the part of a key that selects its Redis node in a cluster. ChargeSet: a set of charges of one
+// bill (a bill: all charges of a request). Plain values.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -22,10 +22,10 @@ using SlotHash = std::uint16_t;
 }
 
 // A set of charges of one bill: bit n stands for the charge with index n.
-using LineSet = std::uint32_t;
+using ChargeSet = std::uint32_t;
 static_assert(kMaxCharges <= 32);
-[[nodiscard]] constexpr LineSet all_lines(std::size_t lines) noexcept {
-  return lines == 0 ? 0 : ~LineSet{0} >> (32 - lines);
+[[nodiscard]] constexpr ChargeSet all_charges(std::size_t lines) noexcept {
+  return lines == 0 ? 0 : ~ChargeSet{0} >> (32 - lines);
 }
 
 }  // namespace weir::limit

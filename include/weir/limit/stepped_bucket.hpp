@@ -33,8 +33,8 @@ class SteppedBucket {
   // Refunds `cost`, or all spent tokens if fewer are spent. The times of the refills stay the same.
   [[nodiscard]] Cell refund(const Cell& cell, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
-  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                         Cost actual) const noexcept;
+  [[nodiscard]] Cell raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                                Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns a state with as many spent tokens as `cell` has. The bucket is full again at `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;

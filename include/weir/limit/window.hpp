@@ -40,8 +40,8 @@ class FixedWindow {
   // Refunds a charge if the cell (the key's state) is still in the window of that charge.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
-  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                         Cost actual) const noexcept;
+  [[nodiscard]] Cell raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                                Cost actual) const noexcept;
   // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
@@ -91,8 +91,8 @@ class SlidingWindow {
   // Refunds a charge if its window is the current or the previous window of the cell (the key's state).
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
-  [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                         Cost actual) const noexcept;
+  [[nodiscard]] Cell raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                                Cost actual) const noexcept;
   // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;

@@ -29,13 +29,13 @@ namespace weir::log {
 
 class AccessLog {
  public:
-  using Say = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
 
   // `target`: the name of a file, "-" for standard output, or "off". The file's folder must exist; lines are
-  // appended to the file. `say`: called on the writing thread with messages about failed writes, one line
+  // appended to the file. `report`: called on the writing thread with messages about failed writes, one line
   // each. Throws std::runtime_error if the file cannot be opened (with its name), or if no thread can be
   // started.
-  AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
+  AccessLog(const std::string& target, Report report, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
   // Writes the queued lines. Every AccessLogLines of this log must be destroyed before the log.
   ~AccessLog();

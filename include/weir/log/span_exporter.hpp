@@ -44,11 +44,11 @@ struct TracingSettings {
 
 class SpanExporter final : public observe::SpanSink {
  public:
-  using Say = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
 
-  // `say`: called on the exporting thread with messages about failed exports, one line each. Throws
+  // `report`: called on the exporting thread with messages about failed exports, one line each. Throws
   // std::system_error if no thread can be started.
-  SpanExporter(TracingSettings settings, Say say);
+  SpanExporter(TracingSettings settings, Report report);
   // Exports the queued spans, for at most kLastSends. No worker may record spans at this time.
   ~SpanExporter() override;
   SpanExporter(const SpanExporter&) = delete;
@@ -83,7 +83,7 @@ class SpanExporter final : public observe::SpanSink {
   void report_success();
 
   const TracingSettings settings_;
-  const Say say_;
+  const Report report_;
   std::mutex mutex_;                 // guards queue_
   std::condition_variable_any due_;  // signalled when a batch is full
   std::deque<std::string> queue_;    // encoded spans

@@ -1,7 +1,7 @@
 // ClockStep measures how far the machine's clock was set away from weir's own clock (weir/net/clock.hpp)
 // since the start. This difference is called the step.
 //
-// The program owns one object. The main thread calls look() several times a second. The step is zero while
+// The program owns one object. The main thread calls update() several times a second. The step is zero while
 // the clocks agree. Otherwise it is a whole number of seconds, so values computed with it (X-RateLimit-Reset,
 // the dashboard's times) do not vary with each reading of the two clocks. The error of the step is at most
 // kTolerance.
@@ -18,39 +18,39 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    // The clocks disagree now. look() returns Apart again only if the difference has changed sign, doubled or
-    // halved since it last returned Apart.
+    // The clocks disagree now. update() returns Apart again only if the difference has changed sign, doubled
+    // or halved since it last returned Apart.
     Apart,
     Agree,  // the clocks agree again
   };
 
-  // Updates the step. `ahead`: how far the machine's clock is ahead now. Only one thread may call look().
-  Change look(base::Duration ahead) noexcept {
+  // Updates the step. `ahead`: how far the machine's clock is ahead now. Only one thread may call update().
+  Change update(base::Duration ahead) noexcept {
     const auto before = seconds();
     const auto after = next(before, ahead);
     if (after == before) return Change::None;
     seconds_.store(after.count(), std::memory_order_relaxed);
     if (after == after.zero()) {
-      told_ = after;
+      reported_ = after;
       return Change::Agree;
     }
     if (!is_news(after)) return Change::None;
-    told_ = after;
+    reported_ = after;
     return Change::Apart;
   }
 
-  // Returns the step (the difference of the clocks) that look() computed last. Positive: the machine's clock
-  // is ahead. Thread-safe.
+  // Returns the step (the difference of the clocks) that update() computed last. Positive: the machine's
+  // clock is ahead. Thread-safe.
   [[nodiscard]] std::chrono::seconds seconds() const noexcept {
     return std::chrono::seconds(seconds_.load(std::memory_order_relaxed));
   }
 
  private:
-  // Returns true if look() must report `step`, because it has changed sign, doubled or halved since the last
-  // report. So a clock that runs slightly too fast or slow causes few reports.
+  // Returns true if update() must report `step`, because it has changed sign, doubled or halved since the
+  // last report. So a clock that runs slightly too fast or slow causes few reports.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
-    const bool same_side = (step < step.zero()) == (told_ < told_.zero());
-    const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
+    const bool same_side = (step < step.zero()) == (reported_ < reported_.zero());
+    const auto now = std::chrono::abs(step), then = std::chrono::abs(reported_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
   // Returns the new step. `step`: the old step. `ahead`: how far the machine's clock is ahead now.
@@ -65,7 +65,7 @@ class ClockStep {
   }
 
   std::atomic<std::chrono::seconds::rep> seconds_{0};
-  std::chrono::seconds told_{0};  // the step that the last Change::Apart reported; zero after Agree
+  std::chrono::seconds reported_{0};  // the step that the last Change::Apart reported; zero after Agree
 };
 
 }  // namespace weir::net

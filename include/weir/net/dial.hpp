@@ -109,8 +109,8 @@ class Dial final : Watched {
   Suspended* waiting_ = nullptr;  // the coroutine that waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
-  std::size_t address_;  // index of the address that connected; until then, of the first address
-  bool stood_ = false;   // true: an attempt has succeeded
+  std::size_t address_;         // index of the address that connected; until then, of the first address
+  bool has_connected_ = false;  // true: an attempt has succeeded
   std::string fault_;
 };
 

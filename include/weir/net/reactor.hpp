@@ -43,7 +43,7 @@ class Reactor final : public asio::execution_context::service {
 
   // Returns how often the kernel has reported all its events to the reactor. While a coroutine runs, every
   // port knows what had happened before the last of these reports.
-  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
+  [[nodiscard]] std::uint64_t polls() const noexcept { return polls_; }
 
   // Resumes a coroutine later, from the event loop.
   void resume_soon(Suspended& waiter) noexcept;
@@ -83,7 +83,7 @@ class Reactor final : public asio::execution_context::service {
   detail::AutoList<Suspended> ready_;
   detail::AutoList<RootHook> roots_;
   detail::AutoList<Port> reported_;  // ports with new events, whose coroutines turn() resumes
-  std::uint64_t looks_ = 0;
+  std::uint64_t polls_ = 0;
 };
 
 // One socket in the reactor. Does not own the descriptor, which must be closed after the Port is destroyed.
@@ -97,15 +97,16 @@ class Port : public detail::AutoUnlink {
 
   class [[nodiscard]] Wait : public Suspended {
    public:
-    Wait(bool ready, Wait*& place, int unable) noexcept : ready_(ready || unable != 0), place_(&place) {
+    Wait(bool ready, Wait*& place, int unable) noexcept
+        : ready_(ready || unable != 0), registration_(&place) {
       if (unable != 0) result_ = {unable, boost::system::system_category()};
     }
-    explicit Wait(ErrorCode unable) noexcept : ready_(true), place_(nullptr) { result_ = unable; }
+    explicit Wait(ErrorCode unable) noexcept : ready_(true), registration_(nullptr) { result_ = unable; }
     ~Wait() { leave(); }
     bool await_ready() const noexcept { return ready_; }
     void await_suspend(std::coroutine_handle<> caller) noexcept {
       frame_ = caller;
-      *place_ = this;
+      *registration_ = this;
     }
     ErrorCode await_resume() const noexcept { return result_; }
 
@@ -113,11 +114,11 @@ class Port : public detail::AutoUnlink {
     friend class Port;
     friend class Readiness;
     void leave() noexcept {
-      if (place_ != nullptr && *place_ == this) *place_ = nullptr;
-      place_ = nullptr;
+      if (registration_ != nullptr && *registration_ == this) *registration_ = nullptr;
+      registration_ = nullptr;
     }
     const bool ready_;
-    Wait** place_;  // where the port stores the address of this Wait; null after release()
+    Wait** registration_;  // where the port stores the address of this Wait; null after release()
   };
   // readable() waits until a read may succeed, writable() until a write may succeed. Both return
   // operation_aborted after cancel(). At most one wait of each kind may run at a time.

@@ -70,7 +70,7 @@ class Stream final : public DuplexStream {
   [[nodiscard]] std::string peer_certificate() const;
   // Returns why the client's certificate was rejected, such as "certificate has expired". `ended`: the error
   // that handshake() returned. Empty if the handshake failed for another reason.
-  [[nodiscard]] std::string_view distrust(const ErrorCode& ended) const noexcept;
+  [[nodiscard]] std::string_view rejection_reason(const ErrorCode& ended) const noexcept;
 
   // Returns true if the handshake failed because the peer sent an alert. `ended`: the error that handshake()
   // returned.

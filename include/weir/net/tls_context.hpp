@@ -38,7 +38,7 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
 
 // Why no client ever gets a certain certificate of the listener (a hidden certificate).
-struct Hidden {
+struct HiddenReason {
   // The index of an earlier certificate with the same key type. Clients get that certificate instead. Absent:
   // the hidden certificate contains no host name and is not the first certificate.
   std::optional<std::size_t> behind{};
@@ -50,7 +50,7 @@ struct CertificateState {
   // The time until which weir staples the OCSP response. Absent: there is no response, or the response is
   // about another certificate.
   std::optional<std::chrono::sys_seconds> stapled_until{};
-  std::optional<Hidden> hidden{};  // absent: clients can get this certificate
+  std::optional<HiddenReason> hidden{};  // absent: clients can get this certificate
 };
 [[nodiscard]] std::vector<CertificateState> certificate_states(SSL_CTX* context);
 

@@ -1,8 +1,8 @@
 // The watchdog enforces the deadline of every wait, without a timer for each wait. A watched object stores
 // the tick of its deadline, and one coarse timer for each worker checks all objects. If there are more than
 // kAtOnce objects, the check is split over several turns of the event loop, so that idle connections do not
-// delay active ones. An object that needs no tick for a while can doze: the timer then skips the object at
-// almost no cost.
+// delay active ones. An object that needs no tick for a while can skip ticks: the timer then skips the object
+// at almost no cost.
 //
 // Belongs to one worker. A deadline never fires early. It fires late by up to two ticks (kTick), plus any
 // delay of the worker.
@@ -34,42 +34,42 @@ class Watched
   explicit Watched(Watchdog& watchdog);
   ~Watched() = default;
 
-  // Sets the deadline to `wait` from now. Replaces an earlier deadline. Ends a doze.
+  // Sets the deadline to `wait` from now. Replaces an earlier deadline. Ends the skipping of ticks.
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // Stops the calls of on_tick() for a second (kDoze) or until the deadline passes, whichever is earlier. May
-  // be called only as the last step of on_tick().
-  void doze() noexcept;
-  // Ends this object's doze, if it dozes. The next tick that begins checks the object; a tick that is already
-  // in progress does not.
+  // Stops the calls of on_tick() for a second (kSkippedTicks) or until the deadline passes, whichever is
+  // earlier. May be called only as the last step of on_tick().
+  void skip_ticks() noexcept;
+  // If this object skips ticks, ends that. The next tick that begins checks the object; a tick that is
+  // already in progress does not.
   void wake() noexcept {
-    if (dozes_) end_doze();
+    if (skips_ticks_) resume_ticks();
   }
   // Wakes all objects of this object's watchdog (Watchdog::wake_all()).
   void wake_all() noexcept;
 
  private:
   friend class Watchdog;
-  void end_doze() noexcept;
+  void resume_ticks() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   // Called when the deadline has passed. The deadline is removed before the call. Must not destroy any
   // watched object.
   virtual void on_late() noexcept = 0;
-  // Called once in each tick unless the object dozes. If the deadline has passed, on_tick() is called before
-  // on_late().
+  // Called once in each tick unless the object skips ticks. If the deadline has passed, on_tick() is called
+  // before on_late().
   virtual void on_tick() noexcept {}
 
   Watchdog& watchdog_;
   std::uint64_t late_at_ = kNever;  // number of the tick at which the deadline passes
-  bool dozes_ = false;
+  bool skips_ticks_ = false;
 };
 
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;  // the length of a doze in ticks
+  static constexpr std::uint64_t kSkippedTicks = 20;  // how many ticks skip_ticks() skips
   // The number of objects to check in one turn of the event loop; this takes about 0.1 ms. Later turns check
   // the other objects. Once half a tick has passed, a single turn checks all remaining objects.
   static constexpr std::size_t kAtOnce = 256;
@@ -79,8 +79,8 @@ class Watchdog {
   // Starts the timer, which runs until stop().
   void start();
   void stop();
-  // Ends all dozes. If a tick is in progress, this tick still checks the objects; otherwise the next tick
-  // checks them.
+  // Wakes all objects that skip ticks. If a tick is in progress, this tick still checks the objects;
+  // otherwise the next tick checks them.
   void wake_all() noexcept;
 
  private:
@@ -91,11 +91,11 @@ class Watchdog {
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;                    // objects that do not doze and are not in due_
-  List due_;                        // objects that the current tick has not checked yet
-  std::array<List, kDoze> dozing_;  // dozing objects; the index is the tick that ends the doze, modulo kDoze
-  std::uint64_t now_ = 0;           // number of ticks so far
-  Timer::time_point began_{};       // when the current tick began
+  List watched_;                              // objects that do not skip ticks and are not in due_
+  List due_;                                  // objects that the current tick has not checked yet
+  std::array<List, kSkippedTicks> skipping_;  // by the tick that wakes them, modulo the size
+  std::uint64_t now_ = 0;                     // number of ticks so far
+  Timer::time_point began_{};                 // when the current tick began
   bool ticking_ = false;
   bool under_way_ = false;  // true while the check of a tick continues in later turns of the event loop
 };

@@ -36,10 +36,10 @@ class ClientSurges {
     NamedClient name;
     Surge surge;
     std::uint64_t total = 0;  // refusals since this object began to watch the client
-    std::uint64_t fresh = 0;  // refusals since the last look()
+    std::uint64_t fresh = 0;  // refusals since the last update()
     // refusals of the client that this one replaced; decides only which client is replaced next
     std::uint64_t inherited = 0;
-    bool reported = false;  // true: look() has reported the beginning of the surge, but not its end
+    bool reported = false;  // true: update() has reported the beginning of the surge, but not its end
   };
   struct Event {
     Client client;
@@ -48,7 +48,7 @@ class ClientSurges {
   // How many clients were not watched or not reported, because there was no room.
   struct Dropped {
     std::uint64_t replaced = 0;  // clients that were replaced, or that came when no client could be replaced
-    std::uint64_t unreported = 0;  // surges that began when look() had no place to report them
+    std::uint64_t unreported = 0;  // surges that began when update() had no place to report them
   };
 
   explicit ClientSurges(const Surge::Settings& settings) noexcept : settings_(settings) {}
@@ -58,7 +58,7 @@ class ClientSurges {
   // Returns the surges that have begun, continue or ended. Reports at most `places` beginnings. A later call
   // reports the other beginnings, if these surges still fire. Must be called once a second. REQUIRES: `now`
   // does not decrease.
-  [[nodiscard]] std::vector<Event> look(base::TimePoint now, std::size_t places);
+  [[nodiscard]] std::vector<Event> update(base::TimePoint now, std::size_t places);
 
   // Continues a surge that the previous process has reported for a client; see Surge::go_on().
   void go_on(const NamedClient& client, base::TimePoint since, std::uint64_t seen, base::TimePoint now);
@@ -70,10 +70,10 @@ class ClientSurges {
 
  private:
   [[nodiscard]] Client* find(const base::Digest128& client) noexcept;
-  [[nodiscard]] Client* take_place();
+  [[nodiscard]] Client* replace_client();
 
   Surge::Settings settings_;
-  base::TimePoint looked_{};  // when look() was last called
+  base::TimePoint updated_{};  // when update() was last called
   std::vector<Client> clients_;
   Dropped dropped_;
 };

@@ -1,10 +1,10 @@
 // The counters of one worker.
 //
 // Each worker has one Counters object. Only the worker's thread counts; the thread that reloads adds and
-// clears labels. The admin thread may read the Counters of all workers at any time and adds them up
+// clears counters. The admin thread may read the Counters of all workers at any time and adds them up
 // (tally.hpp). The configuration determines the number of counters, so clients cannot create any. Routes,
-// rules and upstreams have labels: numbers that a reload assigns to names. A name that stays in the
-// configuration keeps its label and its counts. A label is cleared before another name gets it.
+// rules and upstreams have indexes, which a reload assigns to names. A name that stays in the
+// configuration keeps its index and its counts. Counters are cleared before another name gets their index.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -106,8 +106,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) const noexcept {
     return rules_[rule].messages[static_cast<std::size_t>(outcome)];
   }
-  [[nodiscard]] RouteTallies& route(std::size_t label) noexcept { return routes_[label]; }
-  [[nodiscard]] const RouteTallies& route(std::size_t label) const noexcept { return routes_[label]; }
+  [[nodiscard]] RouteTallies& route(std::size_t index) noexcept { return routes_[index]; }
+  [[nodiscard]] const RouteTallies& route(std::size_t index) const noexcept { return routes_[index]; }
   [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
     return upstreams_[index];
@@ -161,9 +161,9 @@ class alignas(64) Counters {
   // true for complete answers, false for the others.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // The thread that reloads calls these functions before the worker gets the new labels. make_room() adds
-  // counters for new labels. The other functions clear the counters of a label for reuse. REQUIRES: `shape`
-  // has at most kMostRoutes, limit::kMaxRules and kMostUpstreams; the worker no longer uses a label that is
+  // The thread that reloads calls these functions before the worker gets the new indexes. make_room() adds
+  // counters for new indexes. The other functions clear the counters of an index for reuse. REQUIRES: `shape`
+  // has at most kMostRoutes, limit::kMaxRules and kMostUpstreams; the worker no longer uses an index that is
   // cleared.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;

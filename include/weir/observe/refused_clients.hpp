@@ -42,19 +42,19 @@ class RefusedClients {
   // not watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
   void take(limit::RuleIndex rule, SpaceSaving& counts);
   // Clears a rule's counts. Must be called when another rule gets this index (Rule::index). Thread-safe.
-  void forget(limit::RuleIndex label);
+  void forget(limit::RuleIndex rule);
 
  private:
-  struct OfRule {
+  struct RuleClients {
     limit::RuleIndex rule;
     SpaceSaving refusals{kCounters};
   };
-  [[nodiscard]] OfRule* find(limit::RuleIndex rule) noexcept;
+  [[nodiscard]] RuleClients* find(limit::RuleIndex rule) noexcept;
   [[nodiscard]] bool watches(std::span<const limit::RuleIndex> rules);
 
   std::atomic<bool> on_{false};
   std::mutex mutex_;
-  std::vector<OfRule> watched_;  // one entry for each watched rule, so at most one for each alert
+  std::vector<RuleClients> watched_;  // one entry for each watched rule, so at most one for each alert
 };
 
 }  // namespace weir::observe

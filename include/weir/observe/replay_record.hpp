@@ -58,7 +58,7 @@ struct AppliedRule {
   limit::Key key;
   limit::Cost cost = 1;
   // A word from kRuleOutcomeNames. Or "won": the request took the queue place of another request.
-  std::string_view says;
+  std::string_view outcome;
   std::uint16_t variant = 0;  // number of the variant whose limiter decided (policy::AppliedLimiter::variant)
   bool elastic = false;
   limit::Factor factor = limit::kWholeFactor;  // the share of the limit that the rule granted
@@ -70,7 +70,7 @@ struct ReplayRecord {
   std::uint64_t run = 0;
   base::TimePoint start{};               // by weir's own clock, like all instants here
   base::Duration clock_ahead{0};         // how far weir's clock was ahead of the machine's clock
-  base::TimePoint asked{};               // when weir evaluated the rules; the epoch: never
+  base::TimePoint evaluated_at{};        // when weir evaluated the rules; the epoch: never
   limit::HybridTimestamp timestamp = 0;  // timestamp of the charge; 0: nothing was charged in the key table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;

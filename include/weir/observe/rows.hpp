@@ -1,4 +1,4 @@
-// Rows of counters, one for each label. Rows can be added while other threads count in existing rows.
+// Rows of counters, one for each index. Rows can be added while other threads count in existing rows.
 #pragma once
 
 #include <cstddef>

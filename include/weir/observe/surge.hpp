@@ -24,7 +24,7 @@ class Surge {
     base::Duration repeat{0};   // interval of repeated reports while the surge fires; 0: no repetition
     friend bool operator==(const Settings&, const Settings&) = default;
   };
-  enum class Change : std::uint8_t { None, Began, GoesOn, Ended };
+  enum class Change : std::uint8_t { None, Began, Continues, Ended };
 
   explicit Surge(const Settings& settings) noexcept : settings_(settings) {}
 
@@ -70,7 +70,7 @@ class Surge {
   std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};
-  base::TimePoint said_{};
+  base::TimePoint reported_at_{};
 };
 
 }  // namespace weir::observe

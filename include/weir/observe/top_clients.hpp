@@ -42,9 +42,9 @@ class TopClients {
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
   // Adds all costs of one request, under one lock. Used by the worker.
-  class Writing {
+  class Writer {
    public:
-    Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
+    Writer(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
     // Adds the cost of `charge`. REQUIRES: charge.key is the name that logs and admin pages show.
     void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
@@ -62,11 +62,11 @@ class TopClients {
     std::lock_guard<std::mutex> lock_;
   };
 
-  // Adds this worker's summaries of a rule to `all`. `rule`: the rule's label (Rule::index). Adds nothing if
+  // Adds this worker's summaries of a rule to `all`. `rule`: the rule's index (Rule::index). Adds nothing if
   // no request in the last two generations was charged to the rule. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
-  // Clears the summaries of a label, because another rule uses the label from now on. Thread-safe.
-  void forget(limit::RuleIndex label);
+  // Clears the summaries of an index, because another rule uses the index from now on. Thread-safe.
+  void forget(limit::RuleIndex index);
   // Returns the allocated memory, in bytes. Thread-safe.
   [[nodiscard]] std::size_t memory() const;
 

@@ -16,7 +16,7 @@
 namespace weir::policy {
 
 // The rule and the limiter of one charge in a bill. Points to both; the rule set must outlive the bill.
-struct RuleLine {
+struct ChargeSource {
   const Rule* rule;
   AppliedLimiter applied;
   // The descriptors of the question to which the rule applies: bit i stands for descriptor i. 0: the rule
@@ -27,33 +27,34 @@ struct RuleLine {
   limit::Cost overdraft = 0;
 };
 
-// The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
+// The charges of one request to one store (the key table or Redis). source(i), charges()[i] and outcomes()[i]
 // describe the same charge. The charge of a rule in shadow mode has `enforced` == false. An elastic rule
 // makes two charges, and the one that does not decide has `counted` == true. Code that counts requests by
 // rule must skip `counted` charges, but not shadow charges.
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
-  bool add(const RuleLine& line, const limit::Charge& charge) {
+  bool add(const ChargeSource& source, const limit::Charge& charge) {
     if (charges_.size() == limit::kMaxCharges) return false;
     charges_.push_back(charge);
-    lines_.push_back(line);
+    sources_.push_back(source);
     outcomes_.emplace_back();
     return true;
   }
   // Adds the cost, the overdraft and the descriptors to the charge that the same rule already has for this
   // key. An elastic rule has two charges, and both change. Returns the sum of the costs and overdrafts;
   // nullopt if the rule has no charge for this key.
-  std::optional<limit::Cost> merge(const RuleLine& line, const limit::Key& key, limit::Cost cost) noexcept;
+  std::optional<limit::Cost> merge(const ChargeSource& source, const limit::Key& key,
+                                   limit::Cost cost) noexcept;
   void clear() noexcept {
     charges_.clear();
-    lines_.clear();
+    sources_.clear();
     outcomes_.clear();
   }
   // Removes all charges after the first `size`.
   void cut(std::size_t size) noexcept;
   // Removes the given charges. The other charges keep their order.
-  void remove(limit::LineSet lines) noexcept;
+  void remove(limit::ChargeSet charges) noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
     return {charges_.data(), charges_.size()};
@@ -62,22 +63,22 @@ class Bill {
   [[nodiscard]] std::span<const limit::Outcome> outcomes() const noexcept {
     return {outcomes_.data(), outcomes_.size()};
   }
-  [[nodiscard]] const RuleLine& line(std::size_t i) const noexcept { return lines_[i]; }
+  [[nodiscard]] const ChargeSource& source(std::size_t i) const noexcept { return sources_[i]; }
 
  private:
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
-  boost::container::static_vector<RuleLine, limit::kMaxCharges> lines_;
+  boost::container::static_vector<ChargeSource, limit::kMaxCharges> sources_;
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
 };
 
 // Refers to one charge of a bill. `bill` is null if the function that returns this object found no charge.
-struct BillLineRef {
+struct ChargeRef {
   const Bill* bill = nullptr;
-  std::size_t line = 0;
-  friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
+  std::size_t index = 0;
+  friend bool operator==(const ChargeRef&, const ChargeRef&) = default;
 };
 // Returns the rule's charge that logs name: the first that refuses, or else the first. A rule has several
 // charges if it applies to several descriptors.
-[[nodiscard]] BillLineRef line_of(std::span<const Bill* const> bills, const Rule& rule) noexcept;
+[[nodiscard]] ChargeRef charge_of(std::span<const Bill* const> bills, const Rule& rule) noexcept;
 
 }  // namespace weir::policy

@@ -33,8 +33,8 @@ namespace weir::policy {
 
 // Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request
 // lacks or has in an invalid form. The client is at fault.
-struct Objection {
-  const Rule* rule = nullptr;     // null: no objection
+struct Rejection {
+  const Rule* rule = nullptr;     // null: no rejection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
   // Why weir cannot read the body. Whole: the body is readable, so it is not the cause.
   RequestBody::State body = RequestBody::State::Whole;
@@ -54,13 +54,13 @@ struct Objection {
 // * 413: the body is too long.
 // * 415: the body is compressed or otherwise encoded.
 // * 503: too many rules apply, or the keys of a token's issuer are not available.
-// * 400: every other objection.
-[[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
+// * 400: every other rejection.
+[[nodiscard]] unsigned status_of(const Rejection& rejection) noexcept;
 // Returns the sentence that tells the client why weir rejects the request. The text needs no escaping in
 // JSON.
-[[nodiscard]] std::string describe(const Objection& objection);
+[[nodiscard]] std::string describe(const Rejection& rejection);
 // Returns true if weir objects because servers may read the request's path in several ways.
-[[nodiscard]] bool is_about_path(const Objection& objection) noexcept;
+[[nodiscard]] bool is_about_path(const Rejection& rejection) noexcept;
 // Returns the sentence that tells the client which bound the request exceeds. REQUIRES: a bound is exceeded.
 [[nodiscard]] std::string describe(const http::Excess& excess);
 
@@ -87,8 +87,8 @@ struct Decision {
 class Evaluation {
  public:
   // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
-  // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
-  // shadow rules that have an objection. Adds shadow rules last, so that they never displace an enforced
+  // Returns the first rejection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
+  // shadow rules that have a rejection. Adds shadow rules last, so that they never displace an enforced
   // rule.
   //
   // A rule with descriptor_keys adds a charge for each descriptor to which it applies, and one charge for
@@ -97,22 +97,22 @@ class Evaluation {
   // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
   // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). REQUIRES:
   // the first wanted_body() bytes of the body were read.
-  Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
+  Rejection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.
-  Objection collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys);
+  Rejection collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need neither the body nor the claims of an unverified
   // token.
-  Objection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
+  Rejection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that pace bodies (Rule::bandwidth). If one of these rules
-  // has an objection, collects nothing.
+  // has a rejection, collects nothing.
   void collect_paced(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect() for a single rule, which may be in shadow mode. Adds the rule's charges if the
-  // rule applies and has no objection.
-  Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
+  // rule applies and has no rejection.
+  Rejection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
   Bill local;   // the charges to make in this process's key table
   Bill remote;  // the charges to make in Redis
@@ -130,22 +130,22 @@ class Evaluation {
     paced.clear();
   }
 
-  // Decides what happens to the charges of `remote` in `unasked`, which Redis could not make. If one of them
-  // belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
+  // Decides what happens to the charges of `remote` in `unanswered`, which Redis could not make. If one of
+  // them belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
   // Otherwise adds the charges of rules with on_store_failure = "local" to `fallback`, under their keys in
   // the key table, drops all other charges, and returns null.
   //
   // `fallback` may already contain the local charges of the request, because the key table makes all charges
   // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
-                        limit::LineSet unasked = ~limit::LineSet{0}) const;
+                        limit::ChargeSet unanswered = ~limit::ChargeSet{0}) const;
 
  private:
-  Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
-  Objection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
-  Objection add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys);
+  Rejection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Rejection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Rejection add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys);
   template <class Takes>
-  Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
+  Rejection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };
 
 // Returns how long the rule will go on refusing the request: `retry_after`, or less if the rule's hours end
@@ -173,6 +173,6 @@ class Evaluation {
 
 // Returns the enforced charge with the longest delay; of equal ones the first. A request whose decision is
 // Delay waits for this charge. The bill is null if there is no enforced charge.
-[[nodiscard]] BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept;
+[[nodiscard]] ChargeRef longest_delay(std::span<const Bill* const> bills) noexcept;
 
 }  // namespace weir::policy

@@ -19,8 +19,8 @@ namespace weir::policy {
 // The result of one rule for a request, before weir reads the state of any key.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  // Why the rule objects to the request. Only the objection of an enforced rule rejects the request.
-  Objection objection{};
+  // Why the rule objects to the request. Only the rejection of an enforced rule rejects the request.
+  Rejection rejection{};
   std::string why_not{};           // why the rule does not apply, in words; empty if it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // the cost of the request, if the rule applies

@@ -66,7 +66,7 @@ struct Credentials {
   Claims claims;                         // claims of the verified token
   // True: weir has fetched the keys of the token's issuer since the request arrived (TokenVerifier::verify).
   bool keys_current = false;
-  GeoTexts place;                      // storage for the texts of the client's place (country, city, …)
+  GeoTexts location;                   // storage for the texts of the client's place (country, city, …)
   std::array<std::string, 5> decoded;  // storage for query and cookie values that needed decoding
 };
 

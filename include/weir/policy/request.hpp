@@ -63,16 +63,16 @@ struct Request {
 
 // A request as the rule of one charge sees it: the request itself, or a copy that names the charge's
 // descriptor. The request must outlive this object.
-class RequestOfLine {
+class RequestOfCharge {
  public:
-  // `descriptors`: the value of RuleLine::descriptors.
-  RequestOfLine(const Request& request, std::uint32_t descriptors) : seen_(&request) {
+  // `descriptors`: the value of ChargeSource::descriptors.
+  RequestOfCharge(const Request& request, std::uint32_t descriptors) : seen_(&request) {
     if (descriptors == 0) return;
     seen_ = &copy_.emplace(request);
     copy_->descriptor = &request.descriptors[static_cast<std::size_t>(std::countr_zero(descriptors))];
   }
-  RequestOfLine(const RequestOfLine&) = delete;
-  RequestOfLine& operator=(const RequestOfLine&) = delete;
+  RequestOfCharge(const RequestOfCharge&) = delete;
+  RequestOfCharge& operator=(const RequestOfCharge&) = delete;
   [[nodiscard]] const Request& operator*() const noexcept { return *seen_; }
 
  private:

@@ -90,15 +90,15 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 // may use it.
 class RouteFinder {
  public:
-  using Room = std::vector<MatchIndex::Position>;  // reusing this object reuses its memory
+  using Scratch = std::vector<MatchIndex::Position>;  // reusing this object reuses its memory
 
   RouteFinder() = default;
   // REQUIRES: at most 65,536 routes.
   explicit RouteFinder(std::span<const Route> routes);
 
-  // Does the same as choose_route(). Overwrites `room`. REQUIRES: `routes` are those of the constructor.
+  // Does the same as choose_route(). Overwrites `scratch`. REQUIRES: `routes` are those of the constructor.
   [[nodiscard]] std::optional<std::size_t> choose(std::span<const Route> routes, Request& request,
-                                                  Room& room) const;
+                                                  Scratch& scratch) const;
 
  private:
   MatchIndex index_;

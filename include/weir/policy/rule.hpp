@@ -153,7 +153,7 @@ struct Lease {
 // `name` and `limiter` are mandatory; all other members have defaults.
 struct Rule {
   std::string name;            // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;  // label of the rule's metrics; fixed for a rule name while weir runs
+  limit::RuleIndex index = 0;  // index of the rule's counters; fixed for a rule name while weir runs
   // the number under which the key table stores the rule's keys; may change with the rule's limits
   limit::RuleIndex cells = 0;
   Match match{};
@@ -246,12 +246,12 @@ inline constexpr std::size_t kMostVariants = 65'534;
 
 // The limiter of a rule that applies to one request.
 struct AppliedLimiter {
-  const limit::Limiter* limiter;  // the limiter to enforce
-  const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;   // 0: the rule itself; then come the overrides, then the tiers, in order
-  bool elastic = false;        // true: this is the elastic limiter of the variant
-  bool paired = false;         // true: there is also an elastic limiter, and both limiters must be charged
-  bool counted = false;        // true: this limiter is charged but does not decide
+  const limit::Limiter* limiter;     // the limiter to enforce
+  const limit::Limiter* advertised;  // what clients see; lower than `limiter` if there is a soft limit
+  std::uint16_t variant = 0;         // 0: the rule itself; then come the overrides, then the tiers, in order
+  bool elastic = false;              // true: this is the elastic limiter of the variant
+  bool paired = false;   // true: there is also an elastic limiter, and both limiters must be charged
+  bool counted = false;  // true: this limiter is charged but does not decide
   limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
 };
 // A variant (the rule itself, an override or a tier) has an even limiter ID. Its elastic limiter has the next

@@ -20,15 +20,15 @@ class RuleFinder {
   explicit RuleFinder(std::span<const Rule> rules);
 
   // Reusing this object reuses its memory.
-  struct Room {
+  struct Scratch {
     std::vector<MatchIndex::Position> positions;
     std::vector<const Rule*> rules;
   };
   // Returns the rules whose conditions on host, method, path, domain and descriptors may hold for the
   // request, in order. May ignore the conditions on host, method and path among at most MatchIndex::kFew
-  // rules. The list refers to `room`, which find() overwrites. REQUIRES: `rules` are those of the
+  // rules. The list refers to `scratch`, which find() overwrites. REQUIRES: `rules` are those of the
   // constructor. Throws only std::bad_alloc.
-  [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Room& room) const;
+  [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Scratch& scratch) const;
 
  private:
   MatchIndex for_requests_;  // the rules that any request can meet

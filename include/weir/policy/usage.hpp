@@ -14,7 +14,7 @@
 namespace weir::policy {
 
 // A limit of the client. Points to the rule, which must outlive this object.
-struct UsageLine {
+struct ClientLimit {
   const Rule* rule;
   AppliedLimiter applied;
   limit::Charge charge;      // a charge of cost 0, which only reads the state
@@ -32,13 +32,13 @@ struct UsageLine {
 // * Rules whose key several clients share.
 // * Rules whose key is only a name that a client may choose freely, such as a header field.
 // * Rules for whose key the request has no value, or several values.
-[[nodiscard]] std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
-                                                 const NamingKeys& keys);
+[[nodiscard]] std::vector<ClientLimit> limits_of_client(std::span<const Rule> rules, const Request& request,
+                                                        const NamingKeys& keys);
 
-// Returns true if a rule that usage_lines() may return needs claims of the request's token.
+// Returns true if a rule that limits_of_client() may return needs claims of the request's token.
 [[nodiscard]] bool needs_claims_for_usage(std::span<const Rule> rules, const Request& request);
 
 // Appends {"limits":[{"rule":…,"limit":…,…},…]}. docs/limiters.md names the members.
-void append_usage_json(std::string& out, std::span<const UsageLine> lines);
+void append_usage_json(std::string& out, std::span<const ClientLimit> lines);
 
 }  // namespace weir::policy

@@ -88,8 +88,8 @@ class Acceptor {
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
   std::chrono::steady_clock::time_point refusals_until_{};  // time at which refusals_ is reset to 0
-  unsigned refusals_ = 0;              // number of complaints about clients since the last reset
-  std::uint64_t untold_refusals_ = 0;  // number of complaints that were omitted from the log
+  unsigned refusals_ = 0;                 // number of complaints about clients since the last reset
+  std::uint64_t omitted_complaints_ = 0;  // number of complaints that were omitted from the log
   std::size_t sessions_ = 0;
   unsigned accepted_in_turn_ = 0;
   bool accepting_ = false;  // true: the accept loop is running

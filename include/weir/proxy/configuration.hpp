@@ -47,14 +47,14 @@ struct Configuration {
   std::vector<upstream::UpstreamSettings> upstreams;
   // The index of each route and upstream in the counters, which stays the same when a reload moves the route
   // or upstream to another position. If the list is empty, the position in the configuration is the index.
-  std::vector<std::size_t> route_labels;
-  std::vector<std::size_t> upstream_labels;
+  std::vector<std::size_t> route_indexes;
+  std::vector<std::size_t> upstream_indexes;
 
-  [[nodiscard]] std::size_t label_of_route(std::size_t route) const noexcept {
-    return route_labels.empty() ? route : route_labels[route];
+  [[nodiscard]] std::size_t index_of_route(std::size_t route) const noexcept {
+    return route_indexes.empty() ? route : route_indexes[route];
   }
-  [[nodiscard]] std::size_t label_of_upstream(std::size_t upstream) const noexcept {
-    return upstream_labels.empty() ? upstream : upstream_labels[upstream];
+  [[nodiscard]] std::size_t index_of_upstream(std::size_t upstream) const noexcept {
+    return upstream_indexes.empty() ? upstream : upstream_indexes[upstream];
   }
 };
 

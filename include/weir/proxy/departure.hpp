@@ -18,7 +18,7 @@ struct Departure {
   // True: the charge was made to the overflow cell, the counter that keys share while the key table is full.
   bool overflow = false;
   // How many units may wait in the lane if all clients share it; 0 for a lane of one client.
-  std::uint64_t shared_places = 0;
+  std::uint64_t shared_max_waiting = 0;
 };
 
 // A request that the lane's limiter refused, but that may take the place of a waiting request.

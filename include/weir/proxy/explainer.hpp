@@ -38,30 +38,30 @@ class Explainer {
             const policy::ExplainRequest& explain_request, const policy::ExplainTime& time, double load);
 
   // Returns the lookups that the caller must answer before explain(), in any order.
-  [[nodiscard]] std::span<RedisLookup> remote() noexcept { return looks_; }
+  [[nodiscard]] std::span<RedisLookup> remote() noexcept { return lookups_; }
   [[nodiscard]] policy::Explanation explain();
 
  private:
   void read(const policy::ExplainRequest& asked, double load);
   void find_route();
-  void tell_uncharged();
-  void meet_rules();
+  void explain_uncharged();
+  void evaluate_rules();
   [[nodiscard]] bool peek_refuses();
-  void object(const policy::Objection& objection);
+  void object(const policy::Rejection& rejection);
   void settle(const std::string& what);
   void reject_early(unsigned status, std::string_view what);
   void take_answers();
-  void tell_pacing();
+  void explain_pacing();
   void decide();
   [[nodiscard]] bool refuse_where_crowded(policy::Decision& decision,
                                           std::span<const policy::Bill* const> bills);
-  void tell_rules();
-  void tell_bill(const policy::Bill& bill, std::string_view note);
-  void tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills);
-  void tell_arrival(std::string_view fields);
-  void tell_last(std::string_view fields);
-  void tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
-                   std::string_view body);
+  void explain_rules();
+  void explain_bill(const policy::Bill& bill, std::string_view note);
+  void explain_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills);
+  void explain_arrival(std::string_view fields);
+  void explain_last(std::string_view fields);
+  void explain_answer(unsigned status, std::string_view content_type, std::string_view fields,
+                      std::string_view body);
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   [[nodiscard]] bool answers_itself() const;
   [[nodiscard]] std::string sentence(const policy::Decision& decision,
@@ -80,10 +80,10 @@ class Explainer {
   std::vector<policy::RuleCheck> rule_checks_;
   policy::Evaluation evaluation_;
   policy::Bill fallback_;
-  std::vector<RedisLookup> looks_;  // one for each charge of evaluation_.remote
-  limit::LineSet unasked_ = 0;
+  std::vector<RedisLookup> lookups_;  // one for each charge of evaluation_.remote
+  limit::ChargeSet unanswered_ = 0;
   bool settled_ = false;  // true: the verdict does not depend on any limit
-  policy::Explanation told_;
+  policy::Explanation explanation_;
 };
 
 }  // namespace weir::proxy

@@ -40,19 +40,19 @@ class IdleEvictor final : public net::Watched {
  private:
   void on_late() noexcept override {}
   void on_tick() noexcept override {
-    const bool nobody = left_ != 0 && left_ == asked_;  // true if no session closed at the last tick
+    const bool nobody = left_ != 0 && left_ == to_close_;  // true if no session closed at the last tick
     last_ = !nobody ? Rank::Quiet : std::min(last_ == Rank::Quiet ? Rank::Idle : Rank::Begun, most_);
-    left_ = asked_ = wanted_;
+    left_ = to_close_ = wanted_;
     wanted_ = 0;
     most_ = Rank::Quiet;
     if (left_ != 0) wake_all();
   }
 
-  std::size_t wanted_ = 0;   // connections to close at the next tick
-  std::size_t asked_ = 0;    // connections to close at this tick
-  std::size_t left_ = 0;     // how many of `asked_` are still to be closed
-  Rank most_ = Rank::Quiet;  // the highest value that `last_` may get at the next tick
-  Rank last_ = Rank::Quiet;  // connections of this rank and of the ranks before it may close at this tick
+  std::size_t wanted_ = 0;    // connections to close at the next tick
+  std::size_t to_close_ = 0;  // connections to close at this tick
+  std::size_t left_ = 0;      // how many of `to_close_` are still to be closed
+  Rank most_ = Rank::Quiet;   // the highest value that `last_` may get at the next tick
+  Rank last_ = Rank::Quiet;   // connections of this rank and of the ranks before it may close at this tick
 };
 
 }  // namespace weir::proxy

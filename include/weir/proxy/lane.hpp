@@ -73,7 +73,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   Eviction eviction_ = Eviction::None;
   base::TimePoint too_late_at_{};
   struct Lane* lane_ = nullptr;
-  struct LaneClient* place_ = nullptr;
+  struct LaneClient* lane_client_ = nullptr;
   Departure departure_;
 };
 
@@ -85,7 +85,7 @@ struct LaneClient : in_lane::Hook, in_lane::OrderHook {
 };
 
 struct Lane : in_lane::Hook, in_lane::OrderHook {
-  struct FewerPlaces {
+  struct FewerTickets {
     bool operator()(const LaneClient& a, const LaneClient& b) const noexcept {
       return a.count != b.count ? a.count < b.count : a.turn < b.turn;
     }
@@ -96,7 +96,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
     // The clients, ordered by their number of tickets. The client at the end has the most tickets, and owns
     // the ticket that departs last.
-    in_lane::Ordered<LaneClient, FewerPlaces> by_places;
+    in_lane::Ordered<LaneClient, FewerTickets> by_tickets;
   };
   struct HeldLonger {
     bool operator()(const QueueTicket& a, const QueueTicket& b) const noexcept {
@@ -119,8 +119,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   [[nodiscard]] const Departure* surplus() const noexcept;
 
   limit::Key key{};
-  std::uint64_t places = 0;  // how many units may wait; 0 unless all clients share the lane
-  std::uint64_t cost = 0;    // the sum of the costs of all tickets
+  std::uint64_t max_waiting = 0;  // how many units may wait; 0 unless all clients share the lane
+  std::uint64_t cost = 0;         // the sum of the costs of all tickets
   std::size_t tickets = 0;
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;

@@ -15,12 +15,12 @@ namespace weir::proxy {
 class PermitCount {
  public:
   // Counts one permit as long as it exists. Movable.
-  class Place {
+  class Reservation {
    public:
-    explicit Place(std::shared_ptr<PermitCount> count) noexcept : count_(std::move(count)) {}
-    Place(Place&&) noexcept = default;
-    Place& operator=(Place&&) = delete;
-    ~Place() {
+    explicit Reservation(std::shared_ptr<PermitCount> count) noexcept : count_(std::move(count)) {}
+    Reservation(Reservation&&) noexcept = default;
+    Reservation& operator=(Reservation&&) = delete;
+    ~Reservation() {
       if (count_ != nullptr) count_->open_.fetch_sub(1, std::memory_order_relaxed);
     }
 
@@ -30,12 +30,12 @@ class PermitCount {
   };
 
   // Returns a place for one more permit. Returns nullopt if `most` permits are open.
-  [[nodiscard]] static std::optional<Place> take(const std::shared_ptr<PermitCount>& count,
-                                                 std::size_t most) noexcept {
+  [[nodiscard]] static std::optional<Reservation> take(const std::shared_ptr<PermitCount>& count,
+                                                       std::size_t most) noexcept {
     auto open = count->open_.load(std::memory_order_relaxed);
     while (open < most)
       if (count->open_.compare_exchange_weak(open, open + 1, std::memory_order_relaxed))
-        return std::optional<Place>(std::in_place, count);
+        return std::optional<Reservation>(std::in_place, count);
     return std::nullopt;
   }
 

@@ -72,14 +72,14 @@ class Queue {
   // becomes free if the last ticket is evicted. Returns false if Redis promised that departure, if the
   // departure's charge is less than the newcomer's cost, or if the client already has `newcomer.most` waiting
   // requests. The running time does not depend on the number of tickets.
-  [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
-  struct Won {
+  [[nodiscard]] bool has_departure_for(const Newcomer& newcomer) const;
+  struct Displacement {
     Departure departure;
     bool displaced;  // true if a ticket was evicted to free the departure
   };
-  // Removes from the lane the departure that has_place_for() found, as if the limiter had just promised it to
-  // the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_place_for(newcomer).
-  [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
+  // Removes from the lane the departure that has_departure_for() found, as if the limiter had just promised
+  // it to the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_departure_for(newcomer).
+  [[nodiscard]] Displacement displace(const Newcomer& newcomer) noexcept;
 
   // Evicts the last ticket in order as long as that ticket would depart after its deadline. The departures
   // stay in the lane as surplus.
@@ -135,7 +135,7 @@ class Queue {
   void add(Lane& lane, const Departure& departure);
   void remove_unused(Lane& lane) noexcept;
   [[nodiscard]] static bool gives_way(const Lane& lane, const Newcomer& newcomer);
-  void take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept;
+  void add_ticket(Ticket& ticket, Lane& lane, LaneClient& client) noexcept;
   void take_out(Ticket& ticket, bool had_its_turn) noexcept;
   Ticket& evict_last(Lane& lane, Eviction why) noexcept;
   void note_yielding() noexcept;
@@ -146,7 +146,7 @@ class Queue {
   // Number of tickets in all lanes; the index is the priority.
   std::array<std::size_t, policy::kPriorities> waiting_{};
   // Number of clients with several waiting requests; the index is the priority.
-  std::array<std::size_t, policy::kPriorities> crowds_{};
+  std::array<std::size_t, policy::kPriorities> clients_with_several_{};
   std::atomic<int> yields_to_{-1};  // the worst priority for which may_yield_to() is true; -1: none
   // The lanes that have a next departure. The index is the worker that keeps the lane.
   std::vector<in_lane::Ordered<Lane, Sooner>> due_;

@@ -104,8 +104,8 @@ class Shaper {
   // Takes a departure for the newcomer: a surplus departure, or the departure of a request that this function
   // evicts. `charge_rest` charges the newcomer's other limits under the lock. Returns nullopt and evicts no
   // request if no departure is available or `charge_rest` returns false.
-  [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
-                                                   const std::function<bool()>& charge_rest);
+  [[nodiscard]] std::optional<Queue::Displacement> displace(const Newcomer& newcomer,
+                                                            const std::function<bool()>& charge_rest);
 
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
@@ -124,13 +124,13 @@ class Shaper {
                                                 std::uint64_t most);
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
-  void look();
+  void check_queue();
   // The functions from here to rearm() must be called while SharedQueue::mutex is locked.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
   void wake_due();
-  void ask_others();
+  void post_to_other_workers();
   void rearm();
 
   const net::Executor executor_;
@@ -141,7 +141,7 @@ class Shaper {
   std::size_t index_ = 0;
   net::Timer timer_;
   base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock, because other workers read it
-  bool asked_ = false;  // true: a look() is posted to this worker; guarded by the lock
+  bool check_posted_ = false;  // true: a check_queue() is posted to this worker; guarded by the lock
 };
 
 }  // namespace weir::proxy

@@ -60,7 +60,7 @@ struct Inspection {
   std::vector<Inspection> others{};
   // The value that Redis has under the name of the shared secret. Set if inspect() was called with
   // `shares_secret`.
-  std::optional<SecretLook> secret{};
+  std::optional<SecretState> secret{};
 };
 
 // Connects and signs in as weir does, then runs weir's commands: charges and refunds a test key, which

@@ -52,19 +52,19 @@ class SharedGrants {
   [[nodiscard]] GrantStats stats() const;
 
   // The functions from here to failed() call the GrantCache functions of the same names, which GrantCache
-  // documents. REQUIRES: line.lease != 0.
-  bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  void note_trip(const limit::Charge& line, Time now);
-  void learn(const limit::Charge& line, const limit::Outcome& outcome);
-  [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
+  // documents. REQUIRES: charge.lease != 0.
+  bool spend(const limit::Charge& charge, Time now, limit::Outcome& outcome);
+  bool peek(const limit::Charge& charge, Time now, limit::Outcome& outcome);
+  void note_trip(const limit::Charge& charge, Time now);
+  void learn(const limit::Charge& charge, const limit::Outcome& outcome);
+  [[nodiscard]] limit::Cost wanted(const limit::Charge& charge, Time now);
   // put_back() and arrived() return the units that the caller must refund in Redis.
-  [[nodiscard]] std::vector<Refund> put_back(const limit::Charge& line, const limit::Outcome& outcome);
-  [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const RoundTrip& trip,
+  [[nodiscard]] std::vector<Refund> put_back(const limit::Charge& charge, const limit::Outcome& outcome);
+  [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& charge, const RoundTrip& trip,
                                             const limit::Outcome& outcome);
-  void failed(const limit::Charge& line, Time now);
+  void failed(const limit::Charge& charge, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
-  void forget(const limit::Charge& line);
+  void forget(const limit::Charge& charge);
   // Return units that the caller must refund in Redis, in about `most` refunds or a few more. The next call
   // returns further units.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
@@ -77,7 +77,7 @@ class SharedGrants {
  private:
   static constexpr std::size_t kAnyNumber = static_cast<std::size_t>(-1);
   struct Stripe;
-  [[nodiscard]] Stripe& stripe_of(const limit::Charge& line) const noexcept;
+  [[nodiscard]] Stripe& stripe_of(const limit::Charge& charge) const noexcept;
 
   base::Duration hold_;
   std::unique_ptr<Stripe[]> stripes_;

@@ -33,7 +33,7 @@ namespace weir::redis {
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 
 // The value that Redis has under the key of the secret.
-struct SecretLook {
+struct SecretState {
   enum class State : std::uint8_t {
     Absent,   // no value: the first weir that asks stores its secret
     Good,     // the value is a secret
@@ -47,12 +47,12 @@ struct SecretLook {
 class SharedSecret {
  public:
   // Called with the first secret that Redis returns, and again whenever Redis returns another secret.
-  using Agreed = std::function<void(const base::SipKey&)>;
+  using OnSecret = std::function<void(const base::SipKey&)>;
 
   // `offered`: the secret that weir stores in Redis if Redis has none. Copies the settings. The constructor
   // sends nothing; start() does. Throws std::runtime_error if the system provides no random numbers.
   SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
-               StoreLog log, Agreed agreed);
+               StoreLog log, OnSecret agreed);
   ~SharedSecret();  // calls stop()
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
@@ -60,8 +60,8 @@ class SharedSecret {
   // Reads the secret and changes nothing in Redis. `address`: the Redis server, or any node of the cluster,
   // which may redirect weir to the node that has the secret. `settings` must outlive the coroutine. Throws
   // std::runtime_error if the system provides no random numbers.
-  [[nodiscard]] static net::Task<SecretLook> look(net::Executor executor, const RedisSettings& settings,
-                                                  base::Endpoint address);
+  [[nodiscard]] static net::Task<SecretState> read(net::Executor executor, const RedisSettings& settings,
+                                                   base::Endpoint address);
 
   void start();
   void stop();
@@ -73,9 +73,9 @@ class SharedSecret {
   [[nodiscard]] const std::string& why() const noexcept;
 
  private:
-  class Asking;
+  class Agreement;
   // Shared with the coroutine that asks Redis, which may end after this object is destroyed.
-  std::shared_ptr<Asking> asking_;
+  std::shared_ptr<Agreement> asking_;
 };
 
 }  // namespace weir::redis

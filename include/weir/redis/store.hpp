@@ -121,12 +121,12 @@ class Store {
   //
   // In a cluster, some nodes may be unavailable while others answer. Charges that prefetched units pay need
   // no node. Outcome::ahead says which server's clock decided a charge.
-  // * If a node is unavailable, charge() returns an error, and `unasked` names the charges without an
+  // * If a node is unavailable, charge() returns an error, and `unanswered` names the charges without an
   //   outcome. All other outcomes are set, and their charges are made unless Redis refused one of them.
-  // * After any other error, `unasked` names all charges.
+  // * After any other error, `unanswered` names all charges.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked);
+                                                 base::TimePoint& server_now, limit::ChargeSet& unanswered);
 
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Then sets the
   // outcomes to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges
@@ -158,7 +158,7 @@ class Store {
   // Sets `outcome` to the outcome that the charge would have now. Charges and renews nothing, neither in
   // Redis nor in this process. Counts prefetched units as spent, because Redis has debited them. Returns the
   // same errors as charge(). Ends within settings.timeout.
-  [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
+  [[nodiscard]] net::Task<net::ErrorCode> peek(limit::Charge charge, limit::Outcome& outcome,
                                                base::TimePoint& server_now);
   // Returns true, and sets `outcome`, if this process has enough prefetched units to pay for the charge.
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
@@ -186,7 +186,7 @@ class Store {
   class Cluster;
   class PrefetchingStore;
   struct Common;
-  [[nodiscard]] bool pays_here(Charges charges) const noexcept;
+  [[nodiscard]] bool spends_prefetched(Charges charges) const noexcept;
 
   // Shared with handlers that wait on the io_context and may run after the store is destroyed.
   std::shared_ptr<Backend> backend_;

@@ -32,7 +32,7 @@ struct LoggedRule {
   std::uint32_t asks = 0;
   limit::Key key;
   limit::Cost cost = 1;
-  std::string_view says;
+  std::string_view outcome;
   std::uint16_t variant = 0;
   bool elastic = false;
   limit::Factor factor = limit::kWholeFactor;
@@ -65,7 +65,7 @@ struct LogLine {
   std::uint64_t run = 0;
   bool first = false;       // true: the log's first line about the key table of this run
   base::TimePoint start{};  // by weir's own clock, like all instants in this struct
-  base::TimePoint asked{};
+  base::TimePoint evaluated_at{};
   base::Duration total{};
   base::Duration upstream{};
   std::optional<std::uint64_t> bytes_in, bytes_out;  // octets of the bodies; nullopt: not logged

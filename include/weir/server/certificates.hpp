@@ -49,7 +49,7 @@ class ListenerCertificates {
   // Reads the listener's files again if a file has changed since the last reading. Returns true if weir uses
   // newly read files. After an error, the old certificates stay in use, and the faulty files are not read
   // again until they change.
-  [[nodiscard]] base::Result<bool> look();
+  [[nodiscard]] base::Result<bool> reread();
 
  private:
   ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets,
@@ -93,9 +93,9 @@ class CertificateWatch {
   [[nodiscard]] SSL_CTX* context(std::size_t number) const noexcept;
   // Reads the certificate files that have changed, and calls `renew` for their listeners. If a file is
   // faulty, logs a line and keeps the old certificates.
-  void look();
-  // Calls look() now and then once in each `period`. If `period` is 0, stops these calls.
-  void look_every(base::Duration period);
+  void reread();
+  // Calls reread() now and then once in each `period`. If `period` is 0, stops these calls.
+  void check_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 
  private:

@@ -26,7 +26,7 @@ class ClientFiles {
   enum class Kind : std::uint8_t { Upstream, Webhooks, Redis };
   // The TLS settings that one part of weir uses: one upstream, the webhooks or Redis. Exists only if the
   // settings name files.
-  struct Use {
+  struct TlsUse {
     Kind kind;
     std::string name;  // name of the upstream; empty for the webhooks and for Redis
     net::TlsClientSettings tls;
@@ -35,41 +35,41 @@ class ClientFiles {
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
-    [[nodiscard]] bool is_same(const Use& other) const {
+    [[nodiscard]] bool is_same(const TlsUse& other) const {
       return kind == other.kind && name == other.name && tls == other.tls;
     }
   };
-  // Returns one Use for each part of weir whose TLS settings name files, with the present stamps of the
-  // files. Must be called before TLS contexts are made from the files. If a file changes afterwards, look()
+  // Returns one TlsUse for each part of weir whose TLS settings name files, with the present stamps of the
+  // files. Must be called before TLS contexts are made from the files. If a file changes afterwards, reread()
   // reads it again.
-  [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
+  [[nodiscard]] static std::vector<TlsUse> uses_in(const config::Settings& settings);
 
   // A callback that makes new connections use the changed files. The error says why the files cannot be used.
-  using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
+  using Renew = std::function<base::Result<void>(const std::vector<const TlsUse*>& changed)>;
   // `log` must outlive this object.
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // From now on, watches the files of `uses` instead of the files of the call before. A Use that was watched
-  // before keeps its state, so that look() still reads a file that changed in between.
-  void watch(std::vector<Use> uses);
+  // From now on, watches the files of `uses` instead of the files of the call before. A TlsUse that was
+  // watched before keeps its state, so that reread() still reads a file that changed in between.
+  void watch(std::vector<TlsUse> uses);
   // Reads the files that have changed. Returns a line of text for each part of weir (an upstream, the
   // webhooks or Redis) that now uses changed files. If a file is faulty, its old content stays in use. The
   // log reports the fault once, and each later call tries the file again.
-  std::vector<std::string> look();
-  // Calls look() now and then once in each `period`. If `period` is 0, stops these calls.
-  void look_every(base::Duration period);
+  std::vector<std::string> reread();
+  // Calls reread() now and then once in each `period`. If `period` is 0, stops these calls.
+  void check_every(base::Duration period);
   // Adds the state of these files to `figures`, which already has the listeners' certificates.
   void add_to(admin::TlsFigures& figures) const;
 
  private:
-  void refuse(Use& use, const std::string& why);
-  void warn_of(const Use& use);
+  void refuse(TlsUse& use, const std::string& why);
+  void warn_of(const TlsUse& use);
 
   net::Timer timer_;
   log::Log& log_;
   Renew renew_;
-  std::vector<Use> uses_;
+  std::vector<TlsUse> uses_;
   std::uint64_t renewed_ = 0;
   std::uint64_t faulty_ = 0;
 };

@@ -19,16 +19,16 @@ class Signals {
   // Blocks the signals in `which`. Throws std::system_error if no file descriptor is left.
   Signals(const net::Executor& executor, std::initializer_list<int> which);
 
-  // Starts to call `told` with the number of each signal, including signals that arrived before listen().
+  // Starts to call `handler` with the number of each signal, including signals that arrived before listen().
   // Must be called once.
-  void listen(std::function<void(int signal)> told);
+  void listen(std::function<void(int signal)> handler);
 
  private:
   void await_next();
   void read_all();
 
   net::asio::posix::basic_stream_descriptor<net::Executor> descriptor_;
-  std::function<void(int)> told_;
+  std::function<void(int)> handler_;
 };
 
 }  // namespace weir::server

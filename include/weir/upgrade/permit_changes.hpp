@@ -38,7 +38,7 @@ struct PermitChange {
 class PermitChanges {
  public:
   // A callback that must send the lines as one message.
-  using Tell = std::function<void(const std::vector<std::string>&)>;
+  using Send = std::function<void(const std::vector<std::string>&)>;
 
   PermitChanges(net::Executor control, limit::KeyTable& table) noexcept : control_(control), table_(table) {}
   ~PermitChanges();
@@ -46,13 +46,13 @@ class PermitChanges {
   PermitChanges& operator=(const PermitChanges&) = delete;
 
   // Returns lines about the permits that are held now, and starts to record changes. Stores later changes
-  // until tell() is called. The requirements of KeyTable::watch_permits apply here too.
+  // until follow() is called. The requirements of KeyTable::watch_permits apply here too.
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
   // Stops recording changes. Must be called if no process takes over.
   void stop();
-  // Calls `tell` on the main thread with all changes since begin(): now for the first time, and again soon
+  // Calls `follow` on the main thread with all changes since begin(): now for the first time, and again soon
   // after each change.
-  void tell(Tell tell);
+  void follow(Send follow);
 
  private:
   void note(const limit::PermitDelta& held) noexcept;
@@ -62,10 +62,10 @@ class PermitChanges {
   net::Executor control_;
   limit::KeyTable& table_;
   std::vector<limit::SavedRule> rules_;  // used only for the names of rules
-  Tell tell_;
+  Send send_;
   std::mutex mutex_;
   std::vector<limit::PermitDelta> changes_;  // guarded by mutex_, like sending_
-  bool sending_ = true;  // true if send() will run soon, or if tell() has not been called yet
+  bool sending_ = true;  // true if send() will run soon, or if follow() has not been called yet
 };
 
 }  // namespace weir::upgrade

@@ -75,7 +75,7 @@ class Takeover {
   [[nodiscard]] InheritedState await_state();
   // Reports that the states are restored, and waits for the message that allows this process to accept
   // connections. If the old process has ended, returns at once, because no other process serves.
-  void await_word_to_open(const limit::Restored& restored);
+  void await_open_message(const limit::Restored& restored);
   // Reports that this process accepts connections, and sends the IDs of its alerts. Waits until the service
   // manager knows this process as its main process.
   [[nodiscard]] HandoffChannel await_handoff_channel(const std::vector<std::string>& alert_ids);

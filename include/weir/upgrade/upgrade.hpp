@@ -63,7 +63,7 @@ class Upgrade {
     // process sends its connections.
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
-  struct Bounds {
+  struct Timeouts {
     base::Duration start;  // time limit for the new process to become ready
     base::Duration pause;  // time limit for requests that wait for a decision
   };
@@ -79,7 +79,7 @@ class Upgrade {
   // Starts an upgrade. Calls `done` on the main thread with the result; `done` may be empty. If an upgrade is
   // already under way, `done` gets the result of that upgrade. Throws boost::system::system_error if epoll
   // does not accept the channel.
-  void begin(const Bounds& bounds, Done done);
+  void begin(const Timeouts& bounds, Done done);
   // Makes the upgrade that is under way fail. Must be called when weir stops.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
@@ -90,12 +90,12 @@ class Upgrade {
   using Clock = std::chrono::steady_clock;
 
   void note(UpgradeEvent event, std::string why = {});
-  void perform(UpgradeAct act, std::string why);
+  void perform(UpgradeAction act, std::string why);
   void start();
   [[nodiscard]] bool send_listeners(int channel);
   void await_continue();
   void read_words();
-  void hear(const UpgradeMessage& message);
+  void handle(const UpgradeMessage& message);
   void count_restored(const std::vector<std::string>& lines);
   void be_late_after(base::Duration bound, const char* at_what);
   void send_state();
@@ -108,12 +108,12 @@ class Upgrade {
   log::Log& log_;
   net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open only during an upgrade
   net::Timer deadline_;
-  Bounds bounds_{};
+  Timeouts bounds_{};
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
   std::vector<std::string> alert_ids_;  // the IDs (AlertState::alert_id) of the new process's alerts
-  std::vector<Done> told_;
+  std::vector<Done> done_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;
 };

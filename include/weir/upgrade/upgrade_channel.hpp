@@ -53,9 +53,9 @@ inline constexpr std::size_t kMostDescriptors = 128;
                                 const std::vector<std::string>& lines = {},
                                 const std::vector<int>& descriptors = {}) noexcept;
 
-enum class Arrival : std::uint8_t { Message, Nothing, End };
+enum class ReceiveResult : std::uint8_t { Message, Nothing, End };
 // Receives a message. If `wait` is true, blocks until a message arrives. Otherwise returns Nothing if no
 // message has arrived.
-[[nodiscard]] Arrival receive_message(int channel, bool wait, UpgradeMessage& message);
+[[nodiscard]] ReceiveResult receive_message(int channel, bool wait, UpgradeMessage& message);
 
 }  // namespace weir::upgrade

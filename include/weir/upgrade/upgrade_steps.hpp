@@ -28,7 +28,7 @@ enum class UpgradeEvent : std::uint8_t {
   Failed,  // the new process failed, ended, was late or sent an unexpected message; or this process stops
 };
 
-enum class UpgradeAct : std::uint8_t {
+enum class UpgradeAction : std::uint8_t {
   None,
   Start,
   Pause,
@@ -41,7 +41,7 @@ enum class UpgradeAct : std::uint8_t {
 
 struct UpgradeStep {
   UpgradeStage next = UpgradeStage::Idle;
-  UpgradeAct act = UpgradeAct::None;
+  UpgradeAction act = UpgradeAction::None;
   friend bool operator==(const UpgradeStep&, const UpgradeStep&) = default;
 };
 

@@ -30,8 +30,8 @@ class Balancer {
   Balancer(Balance balance, std::vector<std::uint64_t> identities);
 
   // Returns the index of one of the `candidates`. `candidates` has a bit for each element of `loads`; at
-  // least one bit must be set. `word` is the client's name under Balance::Hash and a random number under
-  // RandomTwo. The other balances ignore `word`.
+  // least one bit must be set. `client_hash` is the client's name under Balance::Hash and a random number
+  // under RandomTwo. The other balances ignore `client_hash`.
   //
   //   RoundRobin     Each server in proportion to its weight, evenly spread (smooth).
   //   LeastInFlight  The server with the smallest in_flight ÷ weight; RoundRobin among equals.
@@ -40,7 +40,7 @@ class Balancer {
   //                  own words move. Skips a server with more than 5/4 of its share of the requests in
   //                  flight.
   [[nodiscard]] std::size_t choose(std::uint64_t candidates, std::span<const Load> loads,
-                                   std::uint64_t word) noexcept;
+                                   std::uint64_t client_hash) noexcept;
 
   // Returns a server's identity for Balance::Hash. `address`: the server's configured address. `occurrence`:
   // the number of earlier servers with the same address. All weir processes compute the same identity.
@@ -49,7 +49,7 @@ class Balancer {
  private:
   [[nodiscard]] std::size_t in_turn(std::uint64_t candidates, std::span<const Load> loads) noexcept;
   [[nodiscard]] std::size_t by_hash(std::uint64_t candidates, std::span<const Load> loads,
-                                    std::uint64_t word) const noexcept;
+                                    std::uint64_t client_hash) const noexcept;
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;

@@ -26,24 +26,24 @@ class OutageLog {
     }
     if (outages_ == kMostOutages) return leaves_out();
     ++outages_;
-    return says(now);
+    return logs(now);
   }
   // Returns true if a line about the continuing outage should be logged. `ejected` is true if the server was
   // ejected again, and false if a probe failed.
   [[nodiscard]] bool goes_on(base::TimePoint now, bool ejected) noexcept {
-    if (now >= last_ + kPause) return says(now);
+    if (now >= last_ + kPause) return logs(now);
     return ejected && leaves_out();
   }
   // Returns true if the end of the outage should be logged: if an earlier line about the same outage was
   // logged.
-  [[nodiscard]] bool ends() noexcept { return std::exchange(said_, false); }
+  [[nodiscard]] bool ends() noexcept { return std::exchange(is_logged_, false); }
   // Returns the number of ejections that were not logged since the last call.
   [[nodiscard]] unsigned left_out() noexcept { return std::exchange(left_out_, 0); }
 
  private:
-  bool says(base::TimePoint now) noexcept {
+  bool logs(base::TimePoint now) noexcept {
     last_ = now;
-    return said_ = true;
+    return is_logged_ = true;
   }
   bool leaves_out() noexcept {
     ++left_out_;
@@ -54,7 +54,7 @@ class OutageLog {
   base::TimePoint minute_ends_{};  // the end of the minute whose outages outages_ counts
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
-  bool said_ = false;  // true: a line about the present outage was logged
+  bool is_logged_ = false;  // true: a line about the present outage was logged
 };
 
 }  // namespace weir::upstream

@@ -40,7 +40,7 @@ class Pool;
 [[nodiscard]] bool is_refusal(const net::ErrorCode& ec) noexcept;
 
 // How an exchange with a server can break.
-enum class Break : std::uint8_t {
+enum class ExchangeFailure : std::uint8_t {
   Connection,  // the connection failed or ended
   Reset,       // the server reset the stream of an HTTP/2 connection
   Refusal,     // the server has stated that it did not process the request (RFC 9113 §8.7)
@@ -54,9 +54,9 @@ struct LeaseRequest {
   // True: weir cannot send the request again. lease() then avoids servers that may not answer, and checks the
   // socket of an idle connection before it uses the connection.
   bool once = false;
-  bool owed = false;            // true: the client has not sent the whole body of the request
-  const void* avoid = nullptr;  // an HTTP/2 connection that must not be used: Lease::http2_connection()
-  std::uint64_t word = 0;       // under Balance::Hash: the client's name
+  bool owed = false;              // true: the client has not sent the whole body of the request
+  const void* avoid = nullptr;    // an HTTP/2 connection that must not be used: Lease::http2_connection()
+  std::uint64_t client_hash = 0;  // under Balance::Hash: the client's name
 };
 
 // One server in use by one exchange (a request and its answer). A lease counts as one of the server's
@@ -99,10 +99,10 @@ class Lease {
   // has no HTTP/2 connection.
   [[nodiscard]] const void* http2_connection() const noexcept;
   // Returns how the server ended the stream before the end of the response. REQUIRES that the stream broke.
-  [[nodiscard]] Break broke_by() const noexcept;
+  [[nodiscard]] ExchangeFailure broke_by() const noexcept;
   // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
   // of the connection then says nothing about the server's present state.
-  [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
+  [[nodiscard]] bool moved() const noexcept { return address_changes_ != member().address_changes(); }
   // Returns the server's entry in the group, to which the caller must report the results of the exchange.
   // REQUIRES that a server was chosen.
   [[nodiscard]] ServerGroup::Member& member() const noexcept;
@@ -128,8 +128,8 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  // Member::moves() (changes of the server's addresses) when the connection was leased or opened.
-  std::uint32_t moves_ = 0;
+  // Member::address_changes() (changes of the server's addresses) when the connection was leased or opened.
+  std::uint32_t address_changes_ = 0;
   std::unique_ptr<net::Stream> stream_;
   std::unique_ptr<Http2ServerStream> http2_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
@@ -176,7 +176,7 @@ class Pool final : private net::Watched {
   struct Idle {
     std::unique_ptr<net::Stream> stream;
     std::uint64_t since;  // the watchdog tick at which the connection became idle
-    std::uint64_t looks;  // Reactor::looks() when the connection became idle
+    std::uint64_t polls;  // Reactor::polls() when the connection became idle
   };
 
   void on_late() noexcept override {}
@@ -185,10 +185,10 @@ class Pool final : private net::Watched {
     std::uint64_t from = 0;  // the candidates
     std::uint64_t due = 0;   // ejected servers that a request should try now
   };
-  [[nodiscard]] Choice look(const LeaseRequest& wanted) noexcept;
+  [[nodiscard]] Choice choose_idle(const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice,
                                                       const LeaseRequest& wanted) noexcept;
-  [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
+  [[nodiscard]] std::uint64_t client_hash(const LeaseRequest& wanted) noexcept;
   void reserve_idle(std::size_t server);
   [[nodiscard]] std::unique_ptr<net::Stream> take_idle(std::size_t server, bool once) noexcept;
   [[nodiscard]] Lease lend(std::size_t server, const LeaseRequest& wanted);
@@ -203,8 +203,8 @@ class Pool final : private net::Watched {
   std::deque<ServerControl::InFlight> in_flight_;  // the same numbers as in loads_, for other threads
   std::vector<std::vector<Idle>> idle_;            // one list for each server; the most recently used is last
   std::vector<Http2Connections> http2_;            // one element for each server
-  // For each server: the value of Member::moves() when idle_ was last checked.
-  std::vector<std::uint32_t> moves_;
+  // For each server: the value of Member::address_changes() when idle_ was last checked.
+  std::vector<std::uint32_t> address_changes_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none
   std::uint64_t now_ = 0;                  // the time in watchdog ticks
   std::uint64_t random_;

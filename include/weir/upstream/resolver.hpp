@@ -59,8 +59,8 @@ class Resolver {
   [[nodiscard]] Name* find_next() noexcept;
   void arm();
   void ask();
-  void hear(Name& name, const base::Result<net::NameAnswer>& answer);
-  void hear_service(Name& name, const base::Result<net::ServiceAnswer>& answer);
+  void handle_addresses(Name& name, const base::Result<net::NameAnswer>& answer);
+  void handle_services(Name& name, const base::Result<net::ServiceAnswer>& answer);
   void note(Name& name, const base::Result<net::NameAnswer>& answer);
   void count(const ServerGroup& server_group, Resolution::Outcome outcome);
 

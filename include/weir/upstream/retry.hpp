@@ -18,19 +18,19 @@ class RetryBudget {
   explicit RetryBudget(unsigned percent) noexcept : percent_(percent) {}
 
   void pay_in() noexcept {
-    hundredths_ += percent_;
-    if (hundredths_ > kReserve * kWhole) hundredths_ = kReserve * kWhole;
+    credit_in_hundredths_ += percent_;
+    if (credit_in_hundredths_ > kReserve * kWhole) credit_in_hundredths_ = kReserve * kWhole;
   }
   [[nodiscard]] bool take() noexcept {
-    if (percent_ == 0 || hundredths_ < kWhole) return false;
-    hundredths_ -= kWhole;
+    if (percent_ == 0 || credit_in_hundredths_ < kWhole) return false;
+    credit_in_hundredths_ -= kWhole;
     return true;
   }
 
  private:
   static constexpr std::uint64_t kWhole = 100;
   std::uint64_t percent_;
-  std::uint64_t hundredths_ = kReserve * kWhole;
+  std::uint64_t credit_in_hundredths_ = kReserve * kWhole;
 };
 
 inline constexpr base::Duration kLongestBackoff{1'000'000};

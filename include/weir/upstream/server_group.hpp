@@ -62,10 +62,10 @@ class ServerGroup {
     // serves() returns true if the server is not ejected. due() returns true if the server is ejected, but a
     // request should try it now. `once`: true if weir cannot send this request again.
     [[nodiscard]] bool serves() const noexcept {
-      return known_->out_until.load(std::memory_order_relaxed) == 0;
+      return known_->ejected_until.load(std::memory_order_relaxed) == 0;
     }
     [[nodiscard]] bool due(base::TimePoint now, bool once = false) const noexcept {
-      const auto& from = once ? known_->open_to_all_from : known_->out_until;
+      const auto& from = once ? known_->open_to_all_from : known_->ejected_until;
       return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now, bool owed = false) noexcept;
@@ -89,16 +89,16 @@ class ServerGroup {
     // The server's present addresses. A connect that is under way keeps the addresses with which it began.
     struct Location {
       std::shared_ptr<const Addresses> addresses;
-      std::size_t first;    // index of the address to try first
-      std::uint32_t moves;  // how many times the addresses have changed so far
+      std::size_t first;              // index of the address to try first
+      std::uint32_t address_changes;  // how many times the addresses have changed so far
     };
     [[nodiscard]] Location location() const;
     // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
     // location() that the last connect used. Does nothing if the server's addresses have changed since that
     // location() was read.
     void begin_with(std::size_t first, const Location& then) noexcept;
-    [[nodiscard]] std::uint32_t moves() const noexcept {
-      return known_->moves.load(std::memory_order_relaxed);
+    [[nodiscard]] std::uint32_t address_changes() const noexcept {
+      return known_->address_changes.load(std::memory_order_relaxed);
     }
     // Replaces the addresses of the server's name; there must be at least one. Running connects continue with
     // the old addresses.

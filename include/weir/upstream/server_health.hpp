@@ -63,15 +63,16 @@ class ServerHealth {
 
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try
   // the server. The epoch: the server is in service.
-  [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
-  // Returns the time from which any request may try the server. This is out_until() if no connection could be
-  // opened, because a failed connect loses no request. If the server accepted requests but did not answer,
-  // this is out_until() plus `most`. Until then, only requests that weir can send again may try the server.
+  [[nodiscard]] base::TimePoint ejected_until() const noexcept { return ejected_until_; }
+  // Returns the time from which any request may try the server. This is ejected_until() if no connection
+  // could be opened, because a failed connect loses no request. If the server accepted requests but did not
+  // answer, this is ejected_until() plus `most`. Until then, only requests that weir can send again may try
+  // the server.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
-    return silent_ && !down() ? out_until_ + settings.most : out_until_;
+    return silent_ && !down() ? ejected_until_ + settings.most : ejected_until_;
   }
   // Returns the time of the readmission; the epoch: the server was never ejected.
-  [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
+  [[nodiscard]] base::TimePoint readmitted_at() const noexcept { return readmitted_at_; }
   // Returns true if answered() would change the server's state: if it failed lately, or is ejected without
   // being down.
   [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
@@ -85,31 +86,31 @@ class ServerHealth {
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();
 
-  [[nodiscard]] bool out() const noexcept { return out_until_ != kServes; }
-  [[nodiscard]] bool down() const noexcept { return out_until_ == kDown; }
-  Change come_back(base::TimePoint now) noexcept;
-  Change put_out(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
+  [[nodiscard]] bool out() const noexcept { return ejected_until_ != kServes; }
+  [[nodiscard]] bool down() const noexcept { return ejected_until_ == kDown; }
+  Change readmit(base::TimePoint now) noexcept;
+  Change eject(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
 
   unsigned failures_ = 0;  // failures in a row, while the server serves
   Trial trial_ = Trial::None;
   bool silent_ = false;            // true: the server is ejected because it did not answer requests
-  base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
+  base::TimePoint ejected_at_{};   // time of the ejection or of the last failed trial
   base::TimePoint trial_since_{};  // start of the first trial without a reported result
   // The time from which another request with an incomplete body may try the server.
-  base::TimePoint owed_from_{};
-  unsigned good_ = 0;                    // number of good probes in a row since the ejection
-  unsigned bad_ = 0;                     // number of failed probes in a row
-  base::TimePoint out_until_ = kServes;  // the end of the ejection time, or when the next trial may begin
-  base::TimePoint back_since_{};         // time of the last readmission
-  base::Duration longest_{0};            // the last ejection time, before the random reduction
+  base::TimePoint next_trial_with_body_{};
+  unsigned good_ = 0;                        // number of good probes in a row since the ejection
+  unsigned bad_ = 0;                         // number of failed probes in a row
+  base::TimePoint ejected_until_ = kServes;  // the end of the ejection time, or when the next trial may begin
+  base::TimePoint readmitted_at_{};          // time of the last readmission
+  base::Duration longest_{0};                // the last ejection time, before the random reduction
   std::uint64_t ejections_ = 0;
 };
 
 inline constexpr std::uint32_t kFullWeight = 256;
 // Returns the present weight of a server, in units of 1/kFullWeight. After a readmission, the weight is a
-// tenth of `weight` at first, and all of it after `slow_start`. `back_since`: the time of the readmission;
+// tenth of `weight` at first, and all of it after `slow_start`. `readmitted_at`: the time of the readmission;
 // the epoch: the server was never ejected.
 [[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
-                                      base::TimePoint back_since, base::TimePoint now) noexcept;
+                                      base::TimePoint readmitted_at, base::TimePoint now) noexcept;
 
 }  // namespace weir::upstream

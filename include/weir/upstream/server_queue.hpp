@@ -45,7 +45,7 @@ class ServerQueue {
 
     ServerQueue& queue_;
     const policy::Priority priority_;
-    const bool choosy_;
+    const bool needs_another_server_;
     const Wake wake_;
   };
 
@@ -56,7 +56,7 @@ class ServerQueue {
                                              Wake wake);
 
   // Returns true if a new request must not use room now, because it would overtake a waiting request.
-  [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
+  [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != needs_another_server_; }
   [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
   // Wakes the first request in the queue. Must be called after a server has got room, not before: a request
@@ -70,9 +70,9 @@ class ServerQueue {
   void wake(const List::const_iterator& at) const noexcept;
 
   mutable std::mutex mutex_;
-  List waiters_;                         // protected by the mutex
-  std::atomic<std::size_t> waiting_{0};  // written only under the mutex
-  std::atomic<std::size_t> choosy_{0};   // written only under the mutex
+  List waiters_;                                      // protected by the mutex
+  std::atomic<std::size_t> waiting_{0};               // written only under the mutex
+  std::atomic<std::size_t> needs_another_server_{0};  // written only under the mutex
 };
 
 }  // namespace weir::upstream

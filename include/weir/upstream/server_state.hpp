@@ -24,11 +24,11 @@ struct ServerState {
 
   // Copies of values of `server_health`, for readers that do not lock the mutex. The times are in
   // microseconds since the epoch.
-  alignas(64) std::atomic<base::Duration::rep> out_until{0};
+  alignas(64) std::atomic<base::Duration::rep> ejected_until{0};
   std::atomic<base::Duration::rep> open_to_all_from{0};
-  std::atomic<base::Duration::rep> back_since{0};
+  std::atomic<base::Duration::rep> readmitted_at{0};
   std::atomic<bool> suspect{false};
-  std::atomic<std::uint32_t> moves{0};                  // number of times that `addresses` changed
+  std::atomic<std::uint32_t> address_changes{0};        // number of times that `addresses` changed
   alignas(64) std::atomic<std::uint32_t> in_flight{0};  // updated only if `max_in_flight` is set
   std::mutex mutex;
   ServerHealth server_health;                  // protected by the mutex

@@ -53,7 +53,7 @@ std::string message_of(const Alert& alert, const MessageFacts& facts) {
                            subject_name(settings.on) + " " + settings.subject + ", threshold " + above;
   json::object message{{"alert", settings.name},
                        {"state", ended ? "ended" : "firing"},
-                       {"repeated", facts.change == Change::GoesOn},
+                       {"repeated", facts.change == Change::Continues},
                        {subject_name(settings.on), settings.subject}};
   if (alert.client) {
     message["client"] = alert.client->text;

@@ -72,8 +72,8 @@ std::string alert_id_of(const AlertSettings& alert) {
 
 }  // namespace
 
-AlertRegistry::AlertRegistry(std::string version, std::function<void(const std::string&)> say)
-    : version_(std::move(version)), host_(host_name()), say_(std::move(say)) {}
+AlertRegistry::AlertRegistry(std::string version, std::function<void(const std::string&)> report)
+    : version_(std::move(version)), host_(host_name()), report_(std::move(report)) {}
 
 std::shared_ptr<Alert> AlertRegistry::make(AlertSettings settings) {
   net::TlsContext tls;
@@ -104,7 +104,7 @@ void AlertRegistry::change(std::vector<AlertSettings> settings, base::TimePoint 
   auto before = std::exchange(alerts_, std::move(changed));
   for (const auto& old : before) {
     if (std::find(alerts_.begin(), alerts_.end(), old) != alerts_.end()) continue;
-    for (const auto& speaker : speakers_of(old)) leave(speaker, now);
+    for (const auto& speaker : alerts_with_messages(old)) leave(speaker, now);
     for (const auto& fresh : alerts_) {
       if (fresh->settings.name != old->settings.name) continue;
       old->figures->above = fresh->figures->above;
@@ -135,16 +135,16 @@ std::vector<AlertState> AlertRegistry::retire(const std::vector<std::string>& al
                                               base::TimePoint now) {
   std::vector<AlertState> states;
   for (const auto& alert : std::exchange(alerts_, {}))
-    for (const auto& speaker : speakers_of(alert)) {
+    for (const auto& speaker : alerts_with_messages(alert)) {
       AlertState state{.alert_id = alert_id_of(speaker->settings),
                        .firing = speaker->surge.firing(),
-                       .unsaid = !speaker->delivery.empty(),
+                       .undelivered = !speaker->delivery.empty(),
                        .since = speaker->surge.since(),
                        .seen = speaker->surge.seen(),
                        .client = speaker->client};
       if (std::find(alert_ids.begin(), alert_ids.end(), state.alert_id) == alert_ids.end())
         leave(speaker, now);
-      else if (state.firing || state.unsaid)
+      else if (state.firing || state.undelivered)
         states.push_back(std::move(state));
     }
   return states;
@@ -167,53 +167,54 @@ void AlertRegistry::go_on_with(Alert& alert, const AlertState& state, base::Time
   alert.figures->firing = state.firing;
   alert.figures->since = state.since;
   alert.figures->seen = state.seen;
-  if (!state.unsaid) return;
+  if (!state.undelivered) return;
   const Change change = state.firing ? Change::Began : Change::Ended;
   (void)alert.delivery.put(message(alert, change, now), now);
 }
 
 void AlertRegistry::leave(const std::shared_ptr<Alert>& alert, base::TimePoint now) {
-  if (alert->surge.firing()) tell(*alert, Change::Ended, now);
+  if (alert->surge.firing()) alert_changed(*alert, Change::Ended, now);
   alert->delivery.give_up_what_is_overdue();
   leaving_.push_back(alert);
 }
 
-void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
+void AlertRegistry::update(const Sources& sources, base::TimePoint now) {
   add_refusals(alerts_, sources);
   for (const auto& alert : alerts_) {
     if (alert->clients) {
-      look_at_clients(*alert, now);
+      check_clients(*alert, now);
       continue;
     }
     const Change change = alert->surge.note(total_of(alert->settings, sources), now);
     alert->figures->firing = alert->surge.firing();
     alert->figures->since = alert->surge.since();
     alert->figures->seen = alert->surge.seen();
-    if (change != Change::None) tell(*alert, change, now);
+    if (change != Change::None) alert_changed(*alert, change, now);
   }
 }
 
 // Creates the messages of an alert that watches clients, for at most max_clients clients at a time. A client
 // counts towards this number until its alert has ended and the message about the end was delivered or given
 // up.
-void AlertRegistry::look_at_clients(Alert& alert, base::TimePoint now) {
+void AlertRegistry::check_clients(Alert& alert, base::TimePoint now) {
   drop_silent(alert);
   const auto most = alert.settings.max_clients;
-  for (const auto& event : alert.clients->look(now, most - std::min(most, alert.of_clients.size()))) {
+  for (const auto& event : alert.clients->update(now, most - std::min(most, alert.of_clients.size()))) {
     const auto of_client = alert_of(event.client.name, alert);
     of_client->surge = event.client.surge;
-    tell(*of_client, event.change, now);
+    alert_changed(*of_client, event.change, now);
   }
   note_figures(alert);
 }
 
-void AlertRegistry::tell(Alert& alert, Change change, base::TimePoint now) {
+void AlertRegistry::alert_changed(Alert& alert, Change change, base::TimePoint now) {
   auto& figures = *alert.figures;
   if (change == Change::Began) ++figures.fired;
   if (change == Change::Ended) ++figures.ended;
-  if (change != Change::GoesOn)
-    say_("alert " + title_of(alert) + (change == Change::Began ? " fires: " : " has ended: ") +
-         std::to_string(alert.surge.seen()) + " within the last period, the threshold is " + figures.above);
+  if (change != Change::Continues)
+    report_("alert " + title_of(alert) + (change == Change::Began ? " fires: " : " has ended: ") +
+            std::to_string(alert.surge.seen()) + " within the last period, the threshold is " +
+            figures.above);
   // Removed alerts with the same name, client and webhook may have waiting messages. The new message replaces
   // them.
   figures.superseded += std::erase_if(
@@ -229,7 +230,7 @@ AlertRegistry::Alerts AlertRegistry::speakers() {
   std::erase_if(leaving_, [](const auto& alert) { return alert->delivery.empty(); });
   auto all = leaving_;
   for (const auto& alert : alerts_) {
-    const auto speakers = speakers_of(alert);
+    const auto speakers = alerts_with_messages(alert);
     all.insert(all.end(), speakers.begin(), speakers.end());
   }
   return all;

@@ -48,8 +48,8 @@ class AlertRegistry {
   // Alerts are shared with running posts, which may still use an alert that change() has removed.
   using Alerts = std::vector<std::shared_ptr<Alert>>;
 
-  // `say` writes lines to the log. `version`: weir's version, which appears in the messages.
-  AlertRegistry(std::string version, std::function<void(const std::string&)> say);
+  // `report` writes lines to the log. `version`: weir's version, which appears in the messages.
+  AlertRegistry(std::string version, std::function<void(const std::string&)> report);
 
   // Returns a new alert. Throws std::runtime_error if the webhook's `ca` file cannot be read.
   [[nodiscard]] static std::shared_ptr<Alert> make(AlertSettings settings);
@@ -74,7 +74,7 @@ class AlertRegistry {
   void go_on(const std::vector<AlertState>& states, base::TimePoint now);
 
   // Counts events and creates messages that are due. Must be called once a second.
-  void look(const Sources& sources, base::TimePoint now);
+  void update(const Sources& sources, base::TimePoint now);
 
   // Returns all alerts that may have a message to send, removed alerts first. Deletes the removed alerts that
   // have no message.
@@ -85,15 +85,15 @@ class AlertRegistry {
  private:
   // Removes an alert. If the alert is firing, creates the message that the alert has ended.
   void leave(const std::shared_ptr<Alert>& alert, base::TimePoint now);
-  void look_at_clients(Alert& alert, base::TimePoint now);
+  void check_clients(Alert& alert, base::TimePoint now);
   void go_on_with(Alert& alert, const AlertState& state, base::TimePoint now);
-  void tell(Alert& alert, observe::Surge::Change change, base::TimePoint now);
+  void alert_changed(Alert& alert, observe::Surge::Change change, base::TimePoint now);
   [[nodiscard]] std::string message(const Alert& alert, observe::Surge::Change change,
                                     base::TimePoint now) const;
 
   const std::string version_;
   const std::string host_;
-  std::function<void(const std::string&)> say_;
+  std::function<void(const std::string&)> report_;
   Alerts alerts_;  // in the order of the configuration
   // Removed alerts that may still have a message to send.
   Alerts leaving_;

@@ -21,10 +21,10 @@ struct Alerts::Impl {
        std::function<void(const std::string&)> told)
       : executor(on),
         sources(std::move(read)),
-        say(std::move(told)),
+        report(std::move(told)),
         timer(on),
         watchdog(on),
-        book(sources.version, say) {
+        book(sources.version, report) {
     book.change(std::move(settings), {});
   }
 
@@ -35,11 +35,11 @@ struct Alerts::Impl {
 
   net::Executor executor;
   Sources sources;
-  std::function<void(const std::string&)> say;
+  std::function<void(const std::string&)> report;
   net::Timer timer;
   net::Watchdog watchdog;
   AlertRegistry book;
-  const Faults::Say say_fault{[this](std::string_view what) { say(std::string(what)); }};
+  const Faults::Report say_fault{[this](std::string_view what) { report(std::string(what)); }};
   Faults faults{"alerts: looking and posting", say_fault};
   std::mt19937_64 random{std::random_device{}()};
 };
@@ -48,7 +48,7 @@ struct Alerts::Impl {
 // repeats the step.
 void Alerts::Impl::turn() {
   try {
-    book.look(sources, sources.now());
+    book.update(sources, sources.now());
     post_what_is_due();
     faults.works();
   } catch (...) {
@@ -104,14 +104,14 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   const auto* const next = was_replaced               ? "; a newer message replaces it"
                            : came_of_it == End::Again ? "; trying again"
                                                       : "; giving up";
-  say("alert " + title_of(alert) + ": its webhook at " + settings.webhook.address.to_string() +
-      (end.may_have_taken ? " may not have received the message: " : " did not accept the message: ") +
-      end.fault + next);
+  report("alert " + title_of(alert) + ": its webhook at " + settings.webhook.address.to_string() +
+         (end.may_have_taken ? " may not have received the message: " : " did not accept the message: ") +
+         end.fault + next);
 }
 
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
-               std::function<void(const std::string&)> say)
-    : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
+               std::function<void(const std::string&)> report)
+    : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(report))) {
   // Creates the reactor now, because it needs a file descriptor, and there may be none left later.
   (void)net::Reactor::of(executor);
 }

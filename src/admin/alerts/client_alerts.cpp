@@ -15,18 +15,18 @@ bool watches(const Alert& alert, const RuleText& rule) {
 
 void add_refusals(const AlertRegistry::Alerts& alerts, const Sources& sources) {
   std::vector<const RuleText*> rules;
-  std::vector<limit::RuleIndex> labels;
+  std::vector<limit::RuleIndex> indexes;
   for (const auto& rule : sources.rules) {
     const auto watched = [&](const auto& alert) { return watches(*alert, rule); };
     if (std::none_of(alerts.begin(), alerts.end(), watched)) continue;
     rules.push_back(&rule);
-    labels.push_back(rule.label);
+    indexes.push_back(rule.index);
   }
   for (const auto* counters : sources.counters) {
-    counters->refused_clients->watch(labels);
+    counters->refused_clients->watch(indexes);
     for (const auto* rule : rules) {
       observe::SpaceSaving counts(observe::RefusedClients::kCounters);
-      counters->refused_clients->take(rule->label, counts);
+      counters->refused_clients->take(rule->index, counts);
       for (const auto& alert : alerts) {
         if (!watches(*alert, *rule)) continue;
         for (const auto& counter : counts.counters())
@@ -57,7 +57,7 @@ void drop_silent(Alert& alert) {
                 [](const auto& each) { return !each->surge.firing() && each->delivery.empty(); });
 }
 
-AlertRegistry::Alerts speakers_of(const std::shared_ptr<Alert>& alert) {
+AlertRegistry::Alerts alerts_with_messages(const std::shared_ptr<Alert>& alert) {
   return alert->clients ? alert->of_clients : AlertRegistry::Alerts{alert};
 }
 

@@ -16,7 +16,7 @@ void drop_silent(Alert& alert);
 
 // Returns the alerts that send the messages of `alert`: `alert` itself or, if it watches clients, the alerts
 // for these clients.
-[[nodiscard]] AlertRegistry::Alerts speakers_of(const std::shared_ptr<Alert>& alert);
+[[nodiscard]] AlertRegistry::Alerts alerts_with_messages(const std::shared_ptr<Alert>& alert);
 
 // Updates the numbers for metrics (AlertFigures) of an alert that watches clients.
 void note_figures(Alert& alert);

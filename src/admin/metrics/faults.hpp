@@ -13,36 +13,36 @@ namespace weir::admin {
 
 class Faults {
  public:
-  using Say = std::function<void(std::string_view)>;
+  using Report = std::function<void(std::string_view)>;
 
-  // `what`: name of the work, such as "admin: accepting". `say` writes to the log; it may be empty.
-  Faults(const char* what, const Say& say) : what_(what), say_(say) {}
+  // `what`: name of the work, such as "admin: accepting". `report` writes to the log; it may be empty.
+  Faults(const char* what, const Report& report) : what_(what), report_(report) {}
 
   // Counts the exception that the caller is handling. REQUIRES a current exception.
   void note() noexcept {
     ++count_;
-    if (said_ || !say_) return;
+    if (is_reported_ || !report_) return;
     try {
-      said_ = true;
+      is_reported_ = true;
       try {
         throw;
       } catch (const std::exception& fault) {
-        say_(std::string(what_) + " failed; weir continues: " + fault.what());
+        report_(std::string(what_) + " failed; weir continues: " + fault.what());
       }
     } catch (...) {  // no memory for the message: the next exception is logged instead
-      said_ = false;
+      is_reported_ = false;
     }
   }
   // Must be called when the work has succeeded.
-  void works() noexcept { said_ = false; }
+  void works() noexcept { is_reported_ = false; }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:
   const char* const what_;
-  const Say& say_;
+  const Report& report_;
   std::uint64_t count_ = 0;
-  bool said_ = false;
+  bool is_reported_ = false;
 };
 
 }  // namespace weir::admin

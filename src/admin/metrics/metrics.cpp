@@ -98,13 +98,13 @@ void MetricsPage::durations(const observe::Histogram observe::Counters::*histogr
 
 std::string metrics_text(const Sources& sources) {
   MetricsPage page(sources);
-  tell_traffic(page);
-  tell_rules(page);
-  tell_upstreams(page);
-  tell_state(page);
-  tell_ask(page);
-  tell_alerts(page);
-  tell_process(page);
+  write_traffic_metrics(page);
+  write_rules_metrics(page);
+  write_upstreams_metrics(page);
+  write_state_metrics(page);
+  write_ask_metrics(page);
+  write_alerts_metrics(page);
+  write_process_metrics(page);
   return page.text();
 }
 

@@ -3,7 +3,7 @@
 
 namespace weir::admin {
 
-void tell_alerts(MetricsPage& page) {
+void write_alerts_metrics(MetricsPage& page) {
   if (!page.sources().alerts) return;
   Family firing = page.gauge("weir_alert_firing",
                              "1 if the alert is firing, else 0. For an alert on each client: the number of "

@@ -43,7 +43,7 @@ void tell_permits(MetricsPage& page) {
 
 }  // namespace
 
-void tell_ask(MetricsPage& page) {
+void write_ask_metrics(MetricsPage& page) {
   tell_questions(page);
   HistogramFamily seconds("weir_decide_seconds", "Time of a decision for an asker, with Redis if asked.");
   seconds.add({}, page.sum_of_histograms(

@@ -112,12 +112,12 @@ class MetricsPage {
 
 // Each of these functions writes the families of one subject. All labels come from the configuration, never
 // from a client.
-void tell_traffic(MetricsPage& page);    // requests, durations and connections
-void tell_rules(MetricsPage& page);      // decisions, settlements, messages and load
-void tell_state(MetricsPage& page);      // the key table, Redis, and units taken in advance
-void tell_upstreams(MetricsPage& page);  // upstreams and their servers
-void tell_ask(MetricsPage& page);        // questions and permits
-void tell_alerts(MetricsPage& page);
-void tell_process(MetricsPage& page);  // certificates and the process itself
+void write_traffic_metrics(MetricsPage& page);    // requests, durations and connections
+void write_rules_metrics(MetricsPage& page);      // decisions, settlements, messages and load
+void write_state_metrics(MetricsPage& page);      // the key table, Redis, and units taken in advance
+void write_upstreams_metrics(MetricsPage& page);  // upstreams and their servers
+void write_ask_metrics(MetricsPage& page);        // questions and permits
+void write_alerts_metrics(MetricsPage& page);
+void write_process_metrics(MetricsPage& page);  // certificates and the process itself
 
 }  // namespace weir::admin

@@ -108,7 +108,7 @@ void tell_self(MetricsPage& page) {
 
 }  // namespace
 
-void tell_process(MetricsPage& page) {
+void write_process_metrics(MetricsPage& page) {
   tell_tls(page);
   tell_reloads(page);
   tell_upgrades(page);

@@ -14,7 +14,7 @@ void tell_settlements(MetricsPage& page) {
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].settles) continue;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
-      const auto index = page.sources().rules[rule].label;
+      const auto index = page.sources().rules[rule].index;
       const auto outcome = static_cast<observe::Settled>(i);
       settled.add({{"outcome", observe::kSettledNames[i]}, {"rule", page.sources().rules[rule].name}},
                   page.sum([&](const Counters& c) { return c.settlements(index, outcome).value(); }));
@@ -28,7 +28,7 @@ void tell_penalties(MetricsPage& page) {
   for (const auto& rule : page.sources().rules)
     if (rule.penalty)
       penalties.add({{"rule", rule.name}},
-                    page.sum([&](const Counters& c) { return c.penalties(rule.label).value(); }));
+                    page.sum([&](const Counters& c) { return c.penalties(rule.index).value(); }));
   page.put(penalties);
 }
 
@@ -38,7 +38,7 @@ void tell_factors(MetricsPage& page) {
       page.gauge("weir_rule_factor", "Share of its limit that a rule with adapt grants, 0 to 1.");
   for (const auto& rule : page.sources().rules)
     if (rule.adapts)
-      factors.add({{"rule", rule.name}}, limit::percent_of(page.sources().factor(rule.label)) / 100.0);
+      factors.add({{"rule", rule.name}}, limit::percent_of(page.sources().factor(rule.index)) / 100.0);
   page.put(factors);
 }
 
@@ -49,7 +49,7 @@ void tell_bandwidth(MetricsPage& page) {
   for (const auto& rule : page.sources().rules)
     if (rule.paces)
       waited.add({{"rule", rule.name}}, page.sum([&](const Counters& c) {
-        return static_cast<double>(c.bandwidth_waited(rule.label).value()) / kMicrosInSecond;
+        return static_cast<double>(c.bandwidth_waited(rule.index).value()) / kMicrosInSecond;
       }));
   page.put(waited);
 }
@@ -59,7 +59,7 @@ void tell_messages(MetricsPage& page) {
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].messages) continue;
     for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
-      const auto index = page.sources().rules[rule].label;
+      const auto index = page.sources().rules[rule].index;
       const auto outcome = static_cast<observe::MessageOutcome>(i);
       messages.add({{"outcome", observe::kMessageOutcomeNames[i]}, {"rule", page.sources().rules[rule].name}},
                    page.sum([&](const Counters& c) { return c.messages(index, outcome).value(); }));
@@ -80,7 +80,7 @@ void tell_decisions(MetricsPage& page) {
   Family decisions = page.counter("weir_decisions_total", "Decisions of each rule on requests, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule)
     for (std::size_t i = 0; i < observe::kRuleOutcomes && !page.sources().rules[rule].paces; ++i) {
-      const auto index = page.sources().rules[rule].label;
+      const auto index = page.sources().rules[rule].index;
       const auto outcome = static_cast<observe::RuleOutcome>(i);
       decisions.add({{"outcome", observe::kRuleOutcomeNames[i]}, {"rule", page.sources().rules[rule].name}},
                     page.sum([&](const Counters& c) { return c.decisions(index, outcome).value(); }));
@@ -92,7 +92,7 @@ void tell_decisions(MetricsPage& page) {
 
 }  // namespace
 
-void tell_rules(MetricsPage& page) {
+void write_rules_metrics(MetricsPage& page) {
   tell_decisions(page);
   tell_settlements(page);
   tell_messages(page);

@@ -34,7 +34,7 @@ void tell_keys(MetricsPage& page) {
 
 // Writes how far the system's clock is ahead of weir's clock. weir uses the system's clock for calendars and
 // times of day.
-void tell_clock(MetricsPage& page) {
+void align_clocks(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =
       std::chrono::system_clock::now().time_since_epoch() - page.sources().now().time_since_epoch();
@@ -105,7 +105,7 @@ void tell_redis(MetricsPage& page) {
                                "Refusals decided by the deny cache, without asking Redis.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (page.sources().rules[rule].store != "redis") continue;
-    const auto index = page.sources().rules[rule].label;
+    const auto index = page.sources().rules[rule].index;
     denied.add({{"rule", page.sources().rules[rule].name}},
                page.sum([&](const Counters& c) { return c.denied_here(index).value(); }));
   }
@@ -114,9 +114,9 @@ void tell_redis(MetricsPage& page) {
 
 }  // namespace
 
-void tell_state(MetricsPage& page) {
+void write_state_metrics(MetricsPage& page) {
   tell_keys(page);
-  tell_clock(page);
+  align_clocks(page);
   tell_limits(page);
   tell_redis(page);
   if (page.sources().redis) tell_leases(page);

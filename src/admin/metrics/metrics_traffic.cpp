@@ -246,7 +246,7 @@ void tell_connections(MetricsPage& page) {
 
 }  // namespace
 
-void tell_traffic(MetricsPage& page) {
+void write_traffic_metrics(MetricsPage& page) {
   tell_requests(page);
   tell_spans(page);
   tell_tokens(page);

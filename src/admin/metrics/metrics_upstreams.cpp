@@ -38,7 +38,7 @@ void tell_resolves(MetricsPage& page) {
 
 }  // namespace
 
-void tell_upstreams(MetricsPage& page) {
+void write_upstreams_metrics(MetricsPage& page) {
   using observe::UpstreamTallies;
   page.each_upstream(&UpstreamTallies::connects, "weir_upstream_connects_total",
                      "Connections opened to servers.");

@@ -18,7 +18,7 @@ constexpr std::size_t kOfARule = 2;
 
 Recorder::Recorder() : history_(kOfAll, kKept) {}
 
-void Recorder::look(const Sources& sources, base::TimePoint now) {
+void Recorder::record(const Sources& sources, base::TimePoint now) {
   follow(sources);
   std::vector<std::uint64_t> totals;
   totals.reserve(history_.series());

@@ -19,7 +19,7 @@ template <class Read>
 [[nodiscard]] inline std::uint64_t total(const Sources& sources, std::size_t rule,
                                          observe::RuleOutcome outcome) {
   return total(sources, [&](const observe::Counters& counters) {
-    return counters.decisions(sources.rules[rule].label, outcome).value();
+    return counters.decisions(sources.rules[rule].index, outcome).value();
   });
 }
 

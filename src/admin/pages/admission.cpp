@@ -82,7 +82,7 @@ bool is_of_another_site(const PageRequest& question) {
 
 std::optional<Answer> fault_of_asker(const Admission& admission, const PageRequest& question) {
   if (!admission.token.admits(question.authorization)) return unauthorized();
-  if (!admission.token.asked() && !is_own_host(question.host, admission.address)) return foreign_host();
+  if (!admission.token.is_required() && !is_own_host(question.host, admission.address)) return foreign_host();
   return std::nullopt;
 }
 
@@ -90,7 +90,7 @@ std::variant<const Page*, Answer> admit(const Admission& admission, const PageRe
   const Page* const page = find_page(path_of(question), question.method);
   // This check must come before the 404, because a client without permission must not learn which pages
   // exist.
-  if (page == nullptr || page->whom != Page::For::Anybody)
+  if (page == nullptr || page->access != Page::Access::Anybody)
     if (auto fault = fault_of_asker(admission, question)) return std::move(*fault);
   if (page == nullptr) return error_answer(404, "not_found", "There is no such page.");
   if (!answers(*page, question.method)) return wrong_method(question);

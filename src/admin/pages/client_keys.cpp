@@ -51,11 +51,11 @@ Answer bad_request(const std::string& what) {
   return error_answer(400, "bad_request", what);
 }
 
-Answer answer_of(const ApiKeyResponse& said, bool removed) {
-  if (said.status != 200) return error_answer(said.status, said.code, said.error);
-  json::object body{{"key", key_json(said.id, said.owner)}};
-  body[removed ? "removed" : "created"] = removed || said.created;
-  if (!said.warnings.empty()) body["warnings"] = texts_json(said.warnings);
+Answer answer_of(const ApiKeyResponse& response, bool removed) {
+  if (response.status != 200) return error_answer(response.status, response.code, response.error);
+  json::object body{{"key", key_json(response.id, response.owner)}};
+  body[removed ? "removed" : "created"] = removed || response.created;
+  if (!response.warnings.empty()) body["warnings"] = texts_json(response.warnings);
   return {.status = 200, .body = observe::json_text(body)};
 }
 
@@ -91,10 +91,10 @@ std::string take_key_member(std::string_view name, const std::string& text, ApiK
 // is wrong with the body; empty if nothing is wrong.
 std::string read_change(std::string_view body, ApiKeyRequest& change) {
   json::error_code ec;
-  const auto said = json::parse(json::string_view(body.data(), body.size()), ec);
-  if (ec || !said.is_object())
+  const auto body_json = json::parse(json::string_view(body.data(), body.size()), ec);
+  if (ec || !body_json.is_object())
     return "the body is not a JSON object; write one of " + std::string(kKeyMembers);
-  for (const auto& member : said.as_object()) {
+  for (const auto& member : body_json.as_object()) {
     const std::string_view name(member.key().data(), member.key().size());
     if (!member.value().is_string())
       return "\"" + std::string(name) + "\" is not a string; write it in quotes";
@@ -108,29 +108,29 @@ std::string read_change(std::string_view body, ApiKeyRequest& change) {
 }
 
 // Shared with the callback of the change, which may run after the request has ended.
-struct ChangeTold {
-  explicit ChangeTold(const net::Executor& executor) : timer(executor) {}
+struct PendingChange {
+  explicit PendingChange(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;
   std::optional<ApiKeyResponse> response;
 };
 
 net::Task<Answer> change(const Sources& sources, const ApiKeyRequest& wanted, const net::Executor& executor) {
-  const auto told = std::make_shared<ChangeTold>(executor);
-  told->timer.expires_after(sources.longest_api_key_change);
-  sources.change_api_key(wanted, [told](const ApiKeyResponse& response) {
-    told->response = response;
-    told->timer.cancel();
+  const auto pending = std::make_shared<PendingChange>(executor);
+  pending->timer.expires_after(sources.longest_api_key_change);
+  sources.change_api_key(wanted, [pending](const ApiKeyResponse& response) {
+    pending->response = response;
+    pending->timer.cancel();
   });
   net::ErrorCode ignored;
-  if (!told->response) co_await told->timer.async_wait(net::use_task(ignored));
-  if (told->response) co_return answer_of(*told->response, !wanted.owner);
+  if (!pending->response) co_await pending->timer.async_wait(net::use_task(ignored));
+  if (pending->response) co_return answer_of(*pending->response, !wanted.owner);
   co_return error_answer(504, "still_writing",
                          "The change is not finished yet; the log will show the result.");
 }
 
 }  // namespace
 
-Answer say_api_keys(const Sources& sources, const PageRequest&) {
+Answer list_api_keys(const Sources& sources, const PageRequest&) {
   const auto* keys = sources.api_keys ? sources.api_keys() : nullptr;
   if (keys == nullptr) return no_keys_file();
   std::vector<std::pair<std::string, const ApiKeyOwner*>> sorted;

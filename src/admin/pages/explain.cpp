@@ -61,12 +61,12 @@ json::object verdict_json(const policy::VerdictExplanation& verdict) {
   return out;
 }
 
-json::object explanation_json(const policy::Explanation& said) {
+json::object explanation_json(const policy::Explanation& explanation) {
   json::array rules;
-  for (const auto& rule : said.rules) rules.push_back(rule_json(rule));
-  return {{"verdict", verdict_json(said.verdict)},
-          {"client", client_json(said.client)},
-          {"route", route_json(said.route)},
+  for (const auto& rule : explanation.rules) rules.push_back(rule_json(rule));
+  return {{"verdict", verdict_json(explanation.verdict)},
+          {"client", client_json(explanation.client)},
+          {"route", route_json(explanation.route)},
           {"rules", std::move(rules)}};
 }
 
@@ -77,8 +77,8 @@ net::Task<Answer> answer_explain(const Sources& sources, const PageRequest& ques
   if (const auto fault = read_explain_request(question.body, explain_request))
     co_return error_answer(400, "bad_request", *fault);
   auto asked = sources.explain(std::move(explain_request));
-  const auto said = co_await std::move(asked);
-  co_return Answer{.status = 200, .body = observe::json_text(explanation_json(said))};
+  const auto explanation = co_await std::move(asked);
+  co_return Answer{.status = 200, .body = observe::json_text(explanation_json(explanation))};
 }
 
 }  // namespace weir::admin

@@ -25,16 +25,16 @@ Fault take_text(const json::value& value, std::string_view name, std::string& te
 Fault take_headers(const json::value& value, policy::ExplainRequest& explain_request) {
   if (!value.is_object()) return "\"headers\" is not an object of names and values";
   for (const auto& member : value.as_object()) {
-    const auto& said = member.value();
+    const auto& json_value = member.value();
     const auto add = [&](const json::value& line) {
       auto& header = explain_request.headers.emplace_back(std::string(member.key()), std::string());
       return take_text(line, header.first, header.second);
     };
-    if (!said.is_array()) {
-      if (auto fault = add(said)) return fault;
+    if (!json_value.is_array()) {
+      if (auto fault = add(json_value)) return fault;
       continue;
     }
-    for (const auto& line : said.as_array())
+    for (const auto& line : json_value.as_array())
       if (auto fault = add(line)) return fault;
   }
   return std::nullopt;
@@ -112,11 +112,11 @@ Fault take_member(std::string_view name, const json::value& value, policy::Expla
 
 ExplainRequestFault read_explain_request(std::string_view text, policy::ExplainRequest& explain_request) {
   json::error_code ec;
-  const auto said = json::parse(json::string_view(text.data(), text.size()), ec);
-  if (ec || !said.is_object()) return "the body is not a JSON object of " + std::string(kMembers);
+  const auto json_value = json::parse(json::string_view(text.data(), text.size()), ec);
+  if (ec || !json_value.is_object()) return "the body is not a JSON object of " + std::string(kMembers);
   explain_request.peer = *base::IpAddress::parse("127.0.0.1");
   explain_request.host.reset();
-  for (const auto& [name, value] : said.as_object())
+  for (const auto& [name, value] : json_value.as_object())
     if (auto fault = take_member({name.data(), name.size()}, value, explain_request)) return fault;
   // A question needs no route, so weir assumes no host for it.
   if (explain_request.question && !explain_request.host) explain_request.host.emplace();

@@ -37,18 +37,18 @@ net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& asked, 
   if (!fault.empty()) co_return error_answer(400, "bad_request", fault);
   const auto rule = question.rule;
   auto asking = sources.keys(std::move(question));
-  const auto said = co_await std::move(asking);
-  if (said.status != 200)
-    co_return error_answer(said.status,
-                           said.status == 404   ? "not_found"
-                           : said.status == 409 ? "under_way"
-                           : said.status == 503 ? "unavailable"
-                                                : "bad_request",
-                           said.error);
+  const auto answer = co_await std::move(asking);
+  if (answer.status != 200)
+    co_return error_answer(answer.status,
+                           answer.status == 404   ? "not_found"
+                           : answer.status == 409 ? "under_way"
+                           : answer.status == 503 ? "unavailable"
+                                                  : "bad_request",
+                           answer.error);
   json::array limits;
-  for (const auto& limit : said.limits) limits.push_back(limit_json(limit));
-  json::object body{{"rule", rule}, {"key", texts_json(said.key)}, {"limits", std::move(limits)}};
-  if (said.reset) body["reset"] = true;
+  for (const auto& limit : answer.limits) limits.push_back(limit_json(limit));
+  json::object body{{"rule", rule}, {"key", texts_json(answer.key)}, {"limits", std::move(limits)}};
+  if (answer.reset) body["reset"] = true;
   co_return Answer{.status = 200, .body = observe::json_text(body)};
 }
 

@@ -60,7 +60,7 @@ Answer say_file(const Sources&, const PageRequest& question) {
       question);
 }
 
-using enum Page::For;
+using enum Page::Access;
 
 constexpr std::array kPages{
     Page{"/healthz", "GET", Anybody, say_health},
@@ -73,16 +73,16 @@ constexpr std::array kPages{
     Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
     Page{"/api/keys", "GET", Operator, answer_keys},
     Page{"/api/keys", "DELETE", Operator, answer_keys},
-    Page{"/api/client-keys", "GET", Operator, say_api_keys},
+    Page{"/api/client-keys", "GET", Operator, list_api_keys},
     Page{"/api/client-keys", "PUT", Operator, set_api_key, Page::Body::Json,
          &Sources::longest_api_key_change},
     Page{"/api/client-keys", "PATCH", Operator, set_api_key, Page::Body::Json,
          &Sources::longest_api_key_change},
     Page{"/api/client-keys", "DELETE", Operator, remove_api_key, Page::Body::None,
          &Sources::longest_api_key_change},
-    Page{"/api/servers", "GET", Operator, say_servers},
+    Page{"/api/servers", "GET", Operator, list_servers},
     Page{"/api/servers", "POST", Operator, change_server, Page::Body::Json},
-    Page{"/api/top", "GET", Operator, say_top},
+    Page{"/api/top", "GET", Operator, show_top_clients},
     Page{"/api/overview", "GET", Operator, say_overview},
     Page{"/api/history", "GET", Operator, say_history},
     Page{"/", "GET", Anybody, say_file},

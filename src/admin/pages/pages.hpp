@@ -18,10 +18,10 @@ namespace weir::admin {
 struct Page {
   // The types of handlers, which run on the server's thread. The request and the sources stay valid until the
   // response was sent. A handler that is a coroutine must finish within ServerOptions::deadline.
-  using Say = Answer (*)(const Sources&, const PageRequest&);
-  using Ask = net::Task<Answer> (*)(const Sources&, const PageRequest&, const net::Executor&);
+  using Handler = Answer (*)(const Sources&, const PageRequest&);
+  using AsyncHandler = net::Task<Answer> (*)(const Sources&, const PageRequest&, const net::Executor&);
 
-  enum class For : std::uint8_t {
+  enum class Access : std::uint8_t {
     Anybody,   // the page needs no token, because probes have none and some pages show no data
     Operator,  // the page needs the token if one is set
   };
@@ -30,8 +30,8 @@ struct Page {
   std::string_view path;
   std::string_view
       method;  // GET also allows HEAD. POST, PUT, PATCH and DELETE may change state; GET never does
-  For whom;
-  std::variant<Say, Ask> handler;
+  Access access;
+  std::variant<Handler, AsyncHandler> handler;
   Body body = Body::None;
   // Points to the member of Sources that holds additional time for the handler, beyond
   // ServerOptions::deadline. Null: no additional time.
@@ -55,13 +55,13 @@ struct Page {
                                                const net::Executor& executor);
 [[nodiscard]] net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& question,
                                             const net::Executor& executor);
-[[nodiscard]] Answer say_api_keys(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer list_api_keys(const Sources& sources, const PageRequest& question);
 [[nodiscard]] net::Task<Answer> set_api_key(const Sources& sources, const PageRequest& question,
                                             const net::Executor& executor);
 [[nodiscard]] net::Task<Answer> remove_api_key(const Sources& sources, const PageRequest& question,
                                                const net::Executor& executor);
 
-[[nodiscard]] Answer say_servers(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer list_servers(const Sources& sources, const PageRequest& question);
 [[nodiscard]] Answer change_server(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

@@ -16,8 +16,8 @@ namespace {
 namespace json = boost::json;
 
 // Shared with the callback of the reload, which may run after the request has ended.
-struct ReloadTold {
-  explicit ReloadTold(const net::Executor& executor) : timer(executor) {}
+struct PendingReload {
+  explicit PendingReload(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;
   std::optional<ReloadOutcome> outcome;
 };
@@ -45,15 +45,15 @@ Answer answer_of(const ReloadOutcome& outcome) {
 net::Task<Answer> ask_reload(const Sources& sources, const PageRequest& question,
                              const net::Executor& executor) {
   if (!sources.reload) co_return error_answer(404, "not_found", "This process cannot be reloaded.");
-  const auto told = std::make_shared<ReloadTold>(executor);
-  told->timer.expires_after(sources.longest_reload);
-  sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
-    told->outcome = outcome;
-    told->timer.cancel();
+  const auto pending = std::make_shared<PendingReload>(executor);
+  pending->timer.expires_after(sources.longest_reload);
+  sources.reload(question.peer, [pending](const ReloadOutcome& outcome) {
+    pending->outcome = outcome;
+    pending->timer.cancel();
   });
   net::ErrorCode ignored;
-  if (!told->outcome) co_await told->timer.async_wait(net::use_task(ignored));
-  if (told->outcome) co_return answer_of(*told->outcome);
+  if (!pending->outcome) co_await pending->timer.async_wait(net::use_task(ignored));
+  if (pending->outcome) co_return answer_of(*pending->outcome);
   co_return error_answer(504, "still_reading",
                          "The reload is not finished yet; the log will show the result.");
 }

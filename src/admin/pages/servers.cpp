@@ -49,9 +49,9 @@ std::string take_member(std::string_view name, const json::value& value, ServerC
 
 std::string read_change(std::string_view body, ServerChange& change) {
   json::error_code ec;
-  const auto said = json::parse(json::string_view(body.data(), body.size()), ec);
-  if (ec || !said.is_object()) return "the body is not a JSON object";
-  for (const auto& [name, value] : said.as_object())
+  const auto body_json = json::parse(json::string_view(body.data(), body.size()), ec);
+  if (ec || !body_json.is_object()) return "the body is not a JSON object";
+  for (const auto& [name, value] : body_json.as_object())
     if (auto fault = take_member({name.data(), name.size()}, value, change); !fault.empty()) return fault;
   if (change.upstream.empty() || change.server.empty()) return "the body names no upstream and server";
   return change.drained || change.weight ? "" : "the body changes nothing";
@@ -80,7 +80,7 @@ json::object server_json(const ServerFigures& server) {
           {"ejections", server.ejections}};
 }
 
-Answer say_servers(const Sources& sources, const PageRequest&) {
+Answer list_servers(const Sources& sources, const PageRequest&) {
   return list_of(sources.servers ? sources.servers() : std::vector<ServerFigures>{});
 }
 

@@ -23,7 +23,7 @@ bool begins_with_scheme(std::string_view authorization, std::string_view scheme)
 
 }  // namespace
 
-Token::Token(std::string_view token) : asked_(!token.empty()), digest_(digest(token)) {}
+Token::Token(std::string_view token) : is_required_(!token.empty()), digest_(digest(token)) {}
 
 Token::Digest Token::digest(std::string_view text) {
   Digest out;
@@ -33,7 +33,7 @@ Token::Digest Token::digest(std::string_view text) {
 }
 
 bool Token::admits(std::string_view authorization) const {
-  if (!asked_) return true;
+  if (!is_required_) return true;
   constexpr std::string_view kScheme = "bearer ";
   if (!begins_with_scheme(authorization, kScheme)) return false;
   const Digest offered = digest(authorization.substr(kScheme.size()));

@@ -17,13 +17,13 @@ class Token {
   // equal length are compared completely.
   [[nodiscard]] bool admits(std::string_view authorization) const;
   // Returns true if a token is configured, so that requests need it.
-  [[nodiscard]] bool asked() const noexcept { return asked_; }
+  [[nodiscard]] bool is_required() const noexcept { return is_required_; }
 
  private:
   using Digest = std::array<unsigned char, 32>;  // a SHA-256 digest
   static Digest digest(std::string_view text);
 
-  bool asked_;
+  bool is_required_;
   Digest digest_;
 };
 

@@ -21,7 +21,7 @@ using observe::TopOfRule;
 
 constexpr std::size_t kShown = 10;  // number of clients in each list, unless the query sets it
 
-struct Wish {
+struct TopQuery {
   std::optional<std::string> rule;
   std::size_t most = kShown;
 };
@@ -34,8 +34,8 @@ std::optional<std::size_t> parse_count(std::string_view text) {
 }
 
 // Returns the parameters of the query; nullopt if the query has an unknown parameter or a wrong value.
-std::optional<Wish> read_wish(std::string_view query) {
-  Wish wish;
+std::optional<TopQuery> read_top_query(std::string_view query) {
+  TopQuery wanted;
   std::string scratch;
   while (!query.empty()) {
     const auto pair = query.substr(0, query.find('&'));
@@ -45,13 +45,13 @@ std::optional<Wish> read_wish(std::string_view query) {
     const auto value =
         http::percent_decoded(pair.substr(std::min(equals + 1, pair.size())), scratch, http::Plus::Blank);
     if (name == "rule")
-      wish.rule = std::string(value);
+      wanted.rule = std::string(value);
     else if (const auto count = parse_count(value); name == "n" && count)
-      wish.most = *count;
+      wanted.most = *count;
     else
       return std::nullopt;
   }
-  return wish;
+  return wanted;
 }
 
 json::array list_of(const SpaceSaving& summary, std::size_t most) {
@@ -88,9 +88,9 @@ json::object describe(const RuleText& rule, const std::optional<TopOfRule>& top,
 
 }  // namespace
 
-Answer say_top(const Sources& sources, const PageRequest& question) {
-  const auto wish = read_wish(query_of(question));
-  if (!wish)
+Answer show_top_clients(const Sources& sources, const PageRequest& question) {
+  const auto wanted = read_top_query(query_of(question));
+  if (!wanted)
     return error_answer(400, "bad_query",
                         "The parameters are rule=NAME and n=COUNT, with COUNT from 1 to " +
                             std::to_string(SpaceSaving::kMost) + ".");
@@ -101,11 +101,11 @@ Answer say_top(const Sources& sources, const PageRequest& question) {
   json::array list;
   for (std::size_t rule = 0; rule < sources.rules.size(); ++rule) {
     const auto& text = sources.rules[rule];
-    if (wish->rule && *wish->rule != text.name) continue;
-    const auto [top, now] = sources.top(text.label);
-    list.push_back(describe(text, top, now, wish->most));
+    if (wanted->rule && *wanted->rule != text.name) continue;
+    const auto [top, now] = sources.top(text.index);
+    list.push_back(describe(text, top, now, wanted->most));
   }
-  if (wish->rule && list.empty())
+  if (wanted->rule && list.empty())
     return error_answer(404, "no_such_rule", "There is no such rule; /api/rules lists the names.");
   return {.status = 200, .body = observe::json_text(json::object{{"top", std::move(list)}})};
 }

@@ -7,6 +7,6 @@ namespace weir::admin {
 
 // Returns the page. The query may have two parameters: `rule=NAME` shows one rule only, and `n=COUNT` is the
 // number of clients in each list.
-[[nodiscard]] Answer say_top(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer show_top_clients(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

@@ -17,8 +17,8 @@ namespace {
 namespace json = boost::json;
 
 // Shared with the callback of the upgrade, which may run after the request has ended.
-struct UpgradeTold {
-  explicit UpgradeTold(const net::Executor& executor) : timer(executor) {}
+struct PendingUpgrade {
+  explicit PendingUpgrade(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;
   std::optional<UpgradeOutcome> outcome;
 };
@@ -39,15 +39,15 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 net::Task<Answer> ask_upgrade(const Sources& sources, const PageRequest& question,
                               const net::Executor& executor) {
   if (!sources.upgrade) co_return error_answer(404, "not_found", "This process cannot be upgraded.");
-  const auto told = std::make_shared<UpgradeTold>(executor);
-  told->timer.expires_after(sources.longest_upgrade);
-  sources.upgrade(question.peer, [told](const UpgradeOutcome& outcome) {
-    told->outcome = outcome;
-    told->timer.cancel();
+  const auto pending = std::make_shared<PendingUpgrade>(executor);
+  pending->timer.expires_after(sources.longest_upgrade);
+  sources.upgrade(question.peer, [pending](const UpgradeOutcome& outcome) {
+    pending->outcome = outcome;
+    pending->timer.cancel();
   });
   net::ErrorCode ignored;
-  if (!told->outcome) co_await told->timer.async_wait(net::use_task(ignored));
-  if (told->outcome) co_return answer_of(*told->outcome);
+  if (!pending->outcome) co_await pending->timer.async_wait(net::use_task(ignored));
+  if (pending->outcome) co_return answer_of(*pending->outcome);
   co_return error_answer(504, "still_upgrading",
                          "The upgrade is not finished yet; the log will show the result.");
 }

@@ -46,10 +46,10 @@ constexpr base::Duration kAcceptPause{100'000};
 
 namespace {
 
-// One listening socket with its acceptor and timer. The admin listener has one Door for each of its
+// One listening socket with its acceptor and timer. The admin listener has one ListeningPort for each of its
 // addresses.
-struct Door {
-  explicit Door(net::ListeningSocket listening, net::Executor executor)
+struct ListeningPort {
+  explicit ListeningPort(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
   AcceptorSocket acceptor;
   net::Timer vacancy;  // the pause after a failed accept; the end of a connection cancels this pause
@@ -67,7 +67,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
         sweep_timer(io.get_executor()),
         record_timer(io.get_executor()) {
     for (auto& socket : listening) addresses.push_back(socket.bound());
-    for (auto& socket : listening) doors.emplace_back(std::move(socket), executor);
+    for (auto& socket : listening) ports.emplace_back(std::move(socket), executor);
     read_from(std::move(read));
   }
 
@@ -81,7 +81,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void stop();
 
-  Task<void> accept(Door& door);
+  Task<void> accept(ListeningPort& door);
   void look_for_room();
   Task<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
   void sweep();
@@ -102,9 +102,9 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  std::vector<base::Endpoint> addresses;  // the listening addresses, one for each element of `doors`
+  std::vector<base::Endpoint> addresses;  // the listening addresses, one for each element of `ports`
   net::Executor executor;
-  std::deque<Door> doors;
+  std::deque<ListeningPort> ports;
   net::Timer sweep_timer;
   net::Timer record_timer;
   Recorder recorder;
@@ -123,8 +123,8 @@ void Server::Impl::stop() {
   if (stopped) return;
   stopped = true;
   ErrorCode ignored;
-  if (doors.front().acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
-  for (auto& door : doors) door.acceptor.close(ignored);
+  if (ports.front().acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
+  for (auto& door : ports) door.acceptor.close(ignored);
   look_for_room();
   sweep_timer.cancel();
   record_timer.cancel();
@@ -132,7 +132,7 @@ void Server::Impl::stop() {
 }
 
 void Server::Impl::look_for_room() {
-  for (auto& door : doors) door.vacancy.cancel();
+  for (auto& door : ports) door.vacancy.cancel();
 }
 
 void Server::Impl::spawn(Task<void> task) {
@@ -148,7 +148,7 @@ void Server::Impl::spawn(Task<void> task) {
 }
 
 // Accepts connections. If there is no memory for a connection, closes the connection and pauses.
-Task<void> Server::Impl::accept(Door& door) {
+Task<void> Server::Impl::accept(ListeningPort& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
   while (!stopped && !retired) {
@@ -193,7 +193,7 @@ void Server::Impl::sweep() {
 
 // Records one step of the history for the dashboard.
 void Server::Impl::record() {
-  if (sources->now) recorder.look(*sources, sources->now());
+  if (sources->now) recorder.record(*sources, sources->now());
 }
 
 base::Duration Server::Impl::sweep_pause() const {
@@ -258,9 +258,9 @@ Task<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buf
   }
   connection.begin(options.deadline +
                    (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
-  if (const auto* say = std::get_if<Page::Say>(&page.handler))
+  if (const auto* say = std::get_if<Page::Handler>(&page.handler))
     co_return unless_known((*say)(*read, question), question);
-  auto asked = std::get<Page::Ask>(page.handler)(*read, question, executor);
+  auto asked = std::get<Page::AsyncHandler>(page.handler)(*read, question, executor);
   auto said = co_await std::move(asked);
   co_return unless_known(std::move(said), question);
 }
@@ -327,7 +327,7 @@ Server::~Server() {
 void Server::start() {
   impl_->owns_file = true;
   auto& impl = *impl_;
-  for (auto& door : impl.doors) impl.spawn(impl.accept(door));
+  for (auto& door : impl.ports) impl.spawn(impl.accept(door));
   impl.spawn(impl.repeat(impl.sweep_timer, impl.sweep_pause(), impl.sweeping, &Impl::sweep));
   impl.spawn(impl.repeat(impl.record_timer, Recorder::kStep, impl.recording, &Impl::record));
 }
@@ -342,7 +342,7 @@ void Server::stop() {
 
 void Server::retire() {
   impl_->retired = true;
-  for (auto& door : impl_->doors) net::close_acceptor(door.acceptor);
+  for (auto& door : impl_->ports) net::close_acceptor(door.acceptor);
 }
 
 bool Server::is_answering() const noexcept {
@@ -351,7 +351,7 @@ bool Server::is_answering() const noexcept {
 
 std::vector<int> Server::sockets() const {
   std::vector<int> sockets;
-  for (auto& door : impl_->doors) sockets.push_back(door.acceptor.native_handle());
+  for (auto& door : impl_->ports) sockets.push_back(door.acceptor.native_handle());
   return sockets;
 }
 

@@ -18,7 +18,7 @@ RuleText describe(const policy::Rule& rule) {
           .penalty = rule.penalty.has_value(),
           .adapts = rule.adapt.has_value(),
           .paces = paces,
-          .label = rule.index};
+          .index = rule.index};
 }
 
 }  // namespace weir::admin

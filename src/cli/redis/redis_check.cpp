@@ -78,7 +78,7 @@ void tell_round_trips(RedisReport& report, const redis::RoundTrips& trips, base:
                             ": such requests follow on_store_failure");
 }
 
-void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
+void align_clocks(RedisReport& report, const redis::ClockDifference& clock) {
   const auto apart = std::chrono::abs(clock.ahead);
   tell(report, "clock",
        in_milliseconds(apart) + (clock.ahead.count() < 0 ? " behind" : " ahead of") +
@@ -91,8 +91,8 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
 
 // Reports on the Redis key that stores the shared secret. weir uses that secret only if key_secret is not
 // set.
-void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
-  using State = redis::SecretLook::State;
+void tell_secret(RedisReport& report, const redis::SecretState& look, const std::string& name) {
+  using State = redis::SecretState::State;
   if (look.state == State::Foreign)
     report.faults.push_back(name + " holds " + look.what +
                             " instead of weir's secret (32 hexadecimal digits), so rules in Redis follow "
@@ -106,7 +106,7 @@ void tell_settings(RedisReport& report, const redis::Inspection& found, const co
   tell(report, "prefix", state.redis->prefix);
   if (!state.key_secret.empty()) return tell(report, "key_secret", "set");
   const auto name = redis::secret_name(*state.redis);
-  const bool absent = found.secret && found.secret->state == redis::SecretLook::State::Absent;
+  const bool absent = found.secret && found.secret->state == redis::SecretState::State::Absent;
   tell(report, "key_secret",
        "not set; instances share the secret in " + name + (absent ? ", which the first one creates" : ""));
   if (found.secret) tell_secret(report, *found.secret, name);
@@ -154,7 +154,7 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   tell_server(report, found.facts, redis.topology == redis::Topology::Cluster);
   tell_memory(report, found.facts);
   if (found.round_trips) tell_round_trips(report, *found.round_trips, redis.timeout);
-  if (found.clock) tell_clock(report, *found.clock);
+  if (found.clock) align_clocks(report, *found.clock);
   return true;
 }
 

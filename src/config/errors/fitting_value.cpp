@@ -1,6 +1,6 @@
 #include "config/errors/fitting_value.hpp"
 
-#include "config/errors/habits.hpp"
+#include "config/errors/migration_advice.hpp"
 #include "config/errors/other_spellings.hpp"
 #include "config/schema/schema_patterns.hpp"
 

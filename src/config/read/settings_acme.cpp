@@ -55,7 +55,7 @@ void check_file(const TableReader& table, const acme::Names& names, ReadContext&
 }  // namespace
 
 std::optional<acme::Settings> read_acme(const TableReader& root, ReadContext& context) {
-  context.acme_is_said = root.mentions("acme");
+  context.acme_is_set = root.mentions("acme");
   if (!root.has("acme")) return std::nullopt;
   const auto table = root.table("acme", schema::kAcme);
   acme::Settings settings;
@@ -104,7 +104,7 @@ net::CertificateFiles read_acme_certificate(const TableReader& table, ReadContex
              files.names.begin() + static_cast<std::ptrdiff_t>(i))
       table.mistake_in("acme", i, "found " + in_quotes(name) + " a second time");
   }
-  if (!context.acme_is_said)
+  if (!context.acme_is_set)
     table.mistake("acme", "found without the table [acme]; expected [acme] with accept_terms = true");
   check_file(table, files.names, context);
   files.cert = files.key = acme::certificate_file(context.acme_folder, files.names);

@@ -22,7 +22,7 @@
 namespace weir::config {
 
 // The address of a listener, and the line of the file that declares the listener.
-struct Taken {
+struct DeclaredListener {
   base::Endpoint address;
   int line;
 };
@@ -34,7 +34,7 @@ struct ReadContext {
   std::map<std::string, AssignedTier> tiers;    // tiers that occur in the keys file
   std::string keys_file{};                      // path of the keys file; empty: there is none
   policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
-  bool store_is_said = false;                   // true: [state] has the key `store`
+  bool store_is_set = false;                    // true: [state] has the key `store`
   bool certificates = false;                    // true: a listener has the key client_ca, even with a mistake
   bool cors = false;                            // true: the file has [cors], even with a mistake
   bool tracing = false;                         // true: the file has [tracing], even with a mistake
@@ -42,7 +42,7 @@ struct ReadContext {
   bool tier_claim = false;                      // true: [client] takes the tier from a claim
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
-  bool acme_is_said = false;                    // true: the file has [acme], even with a mistake
+  bool acme_is_set = false;                     // true: the file has [acme], even with a mistake
   std::string acme_folder{};                    // acme.folder; empty if there is none
   std::map<std::string, acme::Names> acme_names{};  // the lists of `acme` so far, by their first names
   std::vector<std::string> listeners{};             // names of the listeners read so far
@@ -50,7 +50,7 @@ struct ReadContext {
   bool answers = false;                             // true: a listener answers questions
   bool in_rules = false;                            // true: all routes were read; weir reads rules
   std::vector<std::string> routes{};                // names of the routes; empty until all routes were read
-  std::vector<Taken> taken{};                       // addresses of the listeners read so far
+  std::vector<DeclaredListener> taken{};            // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};

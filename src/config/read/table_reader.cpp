@@ -1,7 +1,7 @@
 #include "config/read/table_reader.hpp"
 
 #include "config/errors/fitting_value.hpp"
-#include "config/errors/habits.hpp"
+#include "config/errors/migration_advice.hpp"
 #include "config/errors/other_spellings.hpp"
 #include "config/read/value_kind.hpp"
 
@@ -97,9 +97,9 @@ std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) 
 bool TableReader::well_typed(const Node& entry, const KeySpec& spec) const {
   const auto path = joined(path_, entry.key);
   if (!of_kind(entry, spec.kind)) {
-    const auto* stranger = stranger_in(entry, spec.kind);
+    const auto* misfit = misfit_in(entry, spec.kind);
     const auto line = line_for_value(spec, entry, *node_->table());
-    mistake_at(stranger != nullptr ? stranger->line : entry.line, path,
+    mistake_at(misfit != nullptr ? misfit->line : entry.line, path,
                finding(entry, spec.kind) + "; expected " + expectation(spec) + header_instead(entry, spec) +
                    (line.empty() ? "" : ": write " + line));
     return false;

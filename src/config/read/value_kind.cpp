@@ -97,7 +97,7 @@ bool of_kind(const Node& node, Kind kind) {
   return true;
 }
 
-const Node* stranger_in(const Node& node, Kind kind) {
+const Node* misfit_in(const Node& node, Kind kind) {
   const auto* array = node.array();
   if (array == nullptr) return nullptr;
   const bool tables = kind == Kind::Subtables || kind == Kind::OneOrMoreTables;
@@ -108,9 +108,9 @@ const Node* stranger_in(const Node& node, Kind kind) {
 }
 
 std::string finding(const Node& node, Kind kind) {
-  const auto* stranger = stranger_in(node, kind);
+  const auto* misfit = misfit_in(node, kind);
   return "found " + std::string(type_name(node)) +
-         (stranger != nullptr ? " with " + std::string(type_name(*stranger)) + " in it" : "");
+         (misfit != nullptr ? " with " + std::string(type_name(*misfit)) + " in it" : "");
 }
 
 }  // namespace weir::config

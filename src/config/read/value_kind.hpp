@@ -16,7 +16,7 @@ namespace weir::config {
 
 // Returns the first element of the list that does not fit a list of this kind. Returns null if all elements
 // fit, or if the value is not a list.
-[[nodiscard]] const Node* stranger_in(const Node& node, Kind kind);
+[[nodiscard]] const Node* misfit_in(const Node& node, Kind kind);
 
 // Returns the start of a message: "found a string", or "found a list with a whole number in it".
 [[nodiscard]] std::string finding(const Node& node, Kind kind);

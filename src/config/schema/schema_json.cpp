@@ -15,14 +15,14 @@ namespace {
 namespace json = boost::json;
 
 // A kind of key, with the form of all strings of this kind, for editors.
-struct Look {
+struct StringForm {
   Kind kind;
   std::string_view name;
   std::string_view pattern;
   std::string_view about;
   std::int64_t least = -1;  // if not negative: whole numbers of `least` or more are valid too
 };
-constexpr Look kLooks[] = {
+constexpr StringForm kStringForms[] = {
     {Kind::Duration, "duration", pattern::kDuration,
      "a whole number with a unit: us, ms, s (or sec), min (or m), h (or hour), day (or d, days), such as "
      "\"250ms\""},
@@ -38,9 +38,9 @@ constexpr Look kLooks[] = {
 };
 constexpr std::int64_t kMostInLimit = 1'000'000'000;
 
-const Look* look_of(Kind kind) noexcept {
-  for (const auto& look : kLooks)
-    if (look.kind == kind) return &look;
+const StringForm* form_of(Kind kind) noexcept {
+  for (const auto& form : kStringForms)
+    if (form.kind == kind) return &form;
   return nullptr;
 }
 
@@ -54,16 +54,16 @@ json::object text_like(std::string_view pattern) {
   return text;
 }
 
-json::object definition(const Look& look) {
-  const auto text = text_like(look.pattern);
-  if (look.least < 0) {
-    json::object one{{"description", look.about}};
+json::object definition(const StringForm& form) {
+  const auto text = text_like(form.pattern);
+  if (form.least < 0) {
+    json::object one{{"description", form.about}};
     one.insert(text.begin(), text.end());
     return one;
   }
-  json::object number{{"type", "integer"}, {"minimum", look.least}};
-  if (look.kind == Kind::Limit) number["maximum"] = kMostInLimit;
-  return {{"description", look.about}, {"anyOf", json::array{text, number}}};
+  json::object number{{"type", "integer"}, {"minimum", form.least}};
+  if (form.kind == Kind::Limit) number["maximum"] = kMostInLimit;
+  return {{"description", form.about}, {"anyOf", json::array{text, number}}};
 }
 
 json::object choice(const KeySpec& key) {
@@ -102,7 +102,7 @@ class Writer {
         {"description", "a text that contains environment variables: ${NAME}, or ${NAME:-default}"},
         {"type", "string"},
         {"pattern", "\\$\\{"}};
-    for (const auto& look : kLooks) definitions_[look.name] = definition(look);
+    for (const auto& form : kStringForms) definitions_[form.name] = definition(form);
     document["definitions"] = std::move(definitions_);
     return document;
   }
@@ -150,7 +150,7 @@ class Writer {
       case Kind::Rate:
       case Kind::Limit:
       case Kind::Address:
-        return reference(look_of(key.kind)->name);
+        return reference(form_of(key.kind)->name);
       case Kind::Texts:
         return list_of(text_like(key.pattern));
       case Kind::OneOrMore:

@@ -43,18 +43,18 @@ class Reader {
     const auto label = label_of(line);
     const bool is_rule = !parent.empty() && line.starts_with("rule ");
     const bool is_route = line.starts_with("route ");
-    if (is_rule || is_route || line == "questions") said_.labels.emplace(label);
-    if (is_rule) add(said_.uses, said_.used, parent + ": " + std::string(label));
+    if (is_rule || is_route || line == "questions") printed_.labels.emplace(label);
+    if (is_rule) add(printed_.uses, printed_.used, parent + ": " + std::string(label));
     std::string thing = parent.empty() || is_rule ? std::string(line) : parent + ": " + std::string(line);
     const bool decides = is_route || line.starts_with("override ");
-    if (decides && !said_.known.contains(thing)) said_.order[parent].push_back(thing);
-    add(said_.things, said_.known, std::move(thing));
+    if (decides && !printed_.known.contains(thing)) printed_.order[parent].push_back(thing);
+    add(printed_.things, printed_.known, std::move(thing));
     above_.emplace_back(depth, label);
   }
-  [[nodiscard]] Printed said() && { return std::move(said_); }
+  [[nodiscard]] Printed printed() && { return std::move(printed_); }
 
  private:
-  Printed said_;
+  Printed printed_;
   // Indentation and label of each parent of the current line.
   std::vector<std::pair<std::size_t, std::string_view>> above_;
 };
@@ -67,7 +67,7 @@ Printed read(std::string_view text) {
     const auto depth = line.find_first_not_of(' ');
     if (depth != std::string_view::npos) reader.read(line.substr(depth), depth);
   }
-  return std::move(reader).said();
+  return std::move(reader).printed();
 }
 
 void tell(std::string_view sign, const Printed& some, const Printed& others, List& told) {
@@ -101,12 +101,12 @@ void tell_order(const Printed& before, const Printed& now, List& told) {
 }  // namespace
 
 std::vector<std::string> differences(std::string_view before, std::string_view now) {
-  const auto old_said = read(before);
-  const auto new_said = read(now);
+  const auto old_lines = read(before);
+  const auto new_lines = read(now);
   std::vector<std::string> told;
-  tell("no longer: ", old_said, new_said, told);
-  tell("now: ", new_said, old_said, told);
-  tell_order(old_said, new_said, told);
+  tell("no longer: ", old_lines, new_lines, told);
+  tell("now: ", new_lines, old_lines, told);
+  tell_order(old_lines, new_lines, told);
   return told;
 }
 

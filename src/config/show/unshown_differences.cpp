@@ -63,25 +63,25 @@ bool writes_otherwise(const policy::Route& route, const std::vector<policy::Rout
 }  // namespace
 
 std::vector<std::string> unshown_differences(const Settings& before, const Settings& now) {
-  std::vector<std::string> told;
+  std::vector<std::string> differences;
   if (differ_unshown(before.client, now.client))
-    told.emplace_back("now: the keys file has other keys, or says other things of them");
+    differences.emplace_back("now: the keys file has other keys, or says other things of them");
   if (have_other_keys(before.client, now.client))
-    told.emplace_back("now: tokens are verified with other keys");
+    differences.emplace_back("now: tokens are verified with other keys");
   if (before.acme && now.acme && before.acme->external_account && now.acme->external_account &&
       before.acme->external_account->hmac_key != now.acme->external_account->hmac_key)
-    told.emplace_back("now: [acme] has another hmac_key");
+    differences.emplace_back("now: [acme] has another hmac_key");
   for (const auto& listener : now.listeners)
     if (asks_another_token(listener, before.listeners))
-      told.push_back("now: listener " + listener.address.to_string() + " has another token");
+      differences.push_back("now: listener " + listener.address.to_string() + " has another token");
   for (const auto& alert : now.alerts)
     if (posts_elsewhere(alert, before.alerts))
-      told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");
+      differences.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");
   for (const auto& route : now.routes)
     if (writes_otherwise(route, before.routes))
-      told.push_back("now: route " + in_quotes(route.name) +
-                     " sends its servers other values in header fields");
-  return told;
+      differences.push_back("now: route " + in_quotes(route.name) +
+                            " sends its servers other values in header fields");
+  return differences;
 }
 
 }  // namespace weir::config

@@ -18,7 +18,7 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
   });
   // Does not warn if the file itself has the key `store`: with store = "${NAME}", another deployment of the
   // same file may use Redis.
-  if (!shared && settings.state.redis && !context.store_is_said)
+  if (!shared && settings.state.redis && !context.store_is_set)
     warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
 

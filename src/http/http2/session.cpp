@@ -55,21 +55,21 @@ bool is_request(const nghttp2_frame& frame) noexcept {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
 }
 
-Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
+Http2CheapFrame kind_of(const nghttp2_frame_hd& frame) noexcept {
   switch (frame.type) {
     case NGHTTP2_SETTINGS:
-      return Http2Cheap::Settings;
+      return Http2CheapFrame::Settings;
     case NGHTTP2_PING:
-      return Http2Cheap::Ping;
+      return Http2CheapFrame::Ping;
     case NGHTTP2_PRIORITY:
     case NGHTTP2_PRIORITY_UPDATE:
-      return Http2Cheap::Priority;
+      return Http2CheapFrame::Priority;
     case NGHTTP2_WINDOW_UPDATE:
-      return Http2Cheap::WindowUpdate;
+      return Http2CheapFrame::WindowUpdate;
     case NGHTTP2_RST_STREAM:
-      return Http2Cheap::Reset;
+      return Http2CheapFrame::Reset;
     default:
-      return Http2Cheap::Other;
+      return Http2CheapFrame::Other;
   }
 }
 
@@ -114,9 +114,9 @@ struct Http2Session::Callbacks {
     return is_request(frame) || (frame.hd.type == NGHTTP2_HEADERS && of(data).side_ == Http2Side::Client);
   }
 
-  // Passes each frame to on_cheap() that is neither part of a message nor an acknowledgement of SETTINGS.
-  // Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames without another
-  // callback. Ends the connection instead in two cases:
+  // Passes each frame to on_cheap_frame() that is neither part of a message nor an acknowledgement of
+  // SETTINGS. Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames without
+  // another callback. Ends the connection instead in two cases:
   // * A server sends too many frames of unknown types.
   // * A client opens a stream with an ID that it has just skipped. nghttp2 would ignore such a stream (RFC
   //   9113 §5.1.1).
@@ -133,7 +133,8 @@ struct Http2Session::Callbacks {
       if (late || flood)
         of(data).go_away(late ? Http2Error::Protocol : Http2Error::EnhanceYourCalm);
       else
-        of(data).events_.on_cheap(resets_nothing(codec, *frame) ? Http2Cheap::Other : kind_of(*frame));
+        of(data).events_.on_cheap_frame(resets_nothing(codec, *frame) ? Http2CheapFrame::Other
+                                                                      : kind_of(*frame));
     });
   }
 
@@ -177,7 +178,7 @@ struct Http2Session::Callbacks {
       const bool answers = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
       if (frame->hd.type == NGHTTP2_PING && answers) return events.on_pong();
       if (frame->hd.type == NGHTTP2_GOAWAY) of(data).peer_goes_away_ = true;
-      if (is_empty_data(*frame)) events.on_cheap(Http2Cheap::EmptyData);
+      if (is_empty_data(*frame)) events.on_cheap_frame(Http2CheapFrame::EmptyData);
       if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return;
       auto* stream = stream_of(session, frame->hd.stream_id);
       if (stream != nullptr && is_head(*frame, data)) stream->on_head();
@@ -198,9 +199,9 @@ struct Http2Session::Callbacks {
     if (frame->hd.type != NGHTTP2_RST_STREAM) return 0;
     const auto error = static_cast<Http2Error>(frame->rst_stream.error_code);
     if (error == Http2Error::RefusedStream)
-      return guarded(data, [&] { events.on_cheap(Http2Cheap::Refused); });
+      return guarded(data, [&] { events.on_cheap_frame(Http2CheapFrame::Refused); });
     if (is_weirs_own(error)) return 0;
-    return guarded(data, [&] { events.on_cheap(Http2Cheap::Fault); });
+    return guarded(data, [&] { events.on_cheap_frame(Http2CheapFrame::Fault); });
   }
 
   static int chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* at,

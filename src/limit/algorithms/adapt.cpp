@@ -5,7 +5,7 @@
 
 namespace weir::limit {
 
-bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept {
+bool is_unwell(const AdaptTerms& terms, const UpstreamAnswers& answers) noexcept {
   if (answers.all < kLeastAnswers) return false;
   if (terms.errors_above && answers.failed >= kLeastFailures &&
       answers.failed * 100 > answers.all * *terms.errors_above)
@@ -14,7 +14,7 @@ bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept {
          answers.time / static_cast<base::Duration::rep>(answers.measured) > *terms.latency_above;
 }
 
-Factor adapted(const AdaptTerms& terms, const Answers& answers, Factor factor) noexcept {
+Factor adapted(const AdaptTerms& terms, const UpstreamAnswers& answers, Factor factor) noexcept {
   if (is_unwell(terms, answers)) return std::max(terms.floor, static_cast<Factor>(factor / 2));
   return std::min(kWholeFactor, static_cast<Factor>(factor + 1));
 }

@@ -66,7 +66,7 @@ base::TimePoint penalty_forgotten_at(const Penalty& penalty, const PenaltyState&
   return latest;
 }
 
-void punish(Outcome& outcome, base::Duration left) noexcept {
+void refuse_by_penalty(Outcome& outcome, base::Duration left) noexcept {
   outcome.allowed = false;
   outcome.remaining = 0;
   outcome.delay = base::Duration{0};

@@ -25,18 +25,18 @@ template <class L>
 concept Windowed =
     std::is_same_v<L, SteppedBucket> || std::is_same_v<L, FixedWindow> || std::is_same_v<L, SlidingWindow>;
 
-struct Owe {
+struct RaiseCost {
   const Cell& cell;
   base::TimePoint charged_at;
   Cost reserved, actual;
 
   template <Bucket L>
   Cell operator()(const L& l) const noexcept {
-    return cell_of(l.gcra_core().owe(tat_of(cell), charged_at, reserved, actual));
+    return cell_of(l.gcra_core().raise_cost(tat_of(cell), charged_at, reserved, actual));
   }
   template <Windowed L>
   Cell operator()(const L& l) const noexcept {
-    return l.owe(cell, charged_at, reserved, actual);
+    return l.raise_cost(cell, charged_at, reserved, actual);
   }
   template <class L>
   Cell operator()(const L&) const noexcept {
@@ -46,15 +46,15 @@ struct Owe {
 
 }  // namespace
 
-Ticks GcraCore::owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept {
+Ticks GcraCore::raise_cost(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept {
   const Ticks at = ticks(charged_at);
   const Ticks from = std::max(tat, at + Ticks{reserved} * interval_);
   const Ticks bound = std::max(from, at + Ticks{kHundredYears} * rate_.count);
   return std::min(from + Ticks{actual - reserved} * interval_, bound);
 }
 
-Cell SteppedBucket::owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                        Cost actual) const noexcept {
+Cell SteppedBucket::raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                               Cost actual) const noexcept {
   constexpr Ticks kMostSpent = std::uint64_t{1} << 62;
   const auto [anchor, spent] = cell.words;
   const bool counts = spent != 0;
@@ -63,8 +63,8 @@ Cell SteppedBucket::owe(const Cell& cell, base::TimePoint charged_at, Cost reser
   return {{counts ? anchor : micros(charged_at), std::max(spent, static_cast<std::uint64_t>(owed))}};
 }
 
-Cell FixedWindow::owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                      Cost actual) const noexcept {
+Cell FixedWindow::raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                             Cost actual) const noexcept {
   const auto end = micros(end_of_window(*this, cell, charged_at));
   const auto [counted_until, used] = cell.words;
   if (used != 0 && counted_until > end) return cell;  // the window of the charge is over
@@ -73,8 +73,8 @@ Cell FixedWindow::owe(const Cell& cell, base::TimePoint charged_at, Cost reserve
   return {{end, std::min(before + rest_of(counts, reserved, actual), kMostCount)}};
 }
 
-Cell SlidingWindow::owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
-                        Cost actual) const noexcept {
+Cell SlidingWindow::raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
+                               Cost actual) const noexcept {
   const std::uint64_t at = micros(charged_at);
   const auto plus = [&](std::uint64_t& count) {
     count = std::min(count + rest_of(count != 0, reserved, actual), kMostCount);
@@ -110,7 +110,7 @@ Cell settle(const Limiter& limiter, const Cell& cell, base::TimePoint charged_at
   if (const auto* log = std::get_if<SlidingLog>(&limiter))
     return log->settle(cell, charged_at, reserved, actual);
   if (actual < reserved) return refund(limiter, cell, charged_at, reserved - actual);
-  return std::visit(Owe{cell, charged_at, reserved, actual}, limiter);
+  return std::visit(RaiseCost{cell, charged_at, reserved, actual}, limiter);
 }
 
 Outcome full(const Limiter& limiter) noexcept {

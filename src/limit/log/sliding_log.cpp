@@ -38,7 +38,7 @@ base::TimePoint SlidingLog::expiry_of(std::uint64_t mark) const noexcept {
 }
 
 Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
-  const Answer answer = ask(LoneEntry{cell}, now, cost);
+  const Answer answer = ask(SingleEntry{cell}, now, cost);
   Step result{answer.outcome, cell, answer.drained_at};
   if (!answer.outcome.allowed) return result;
   // A cell holds one entry. If that entry has not expired, its cost is added to the new entry.

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostUnits = std::uint64_t{1}
                                      << 32;  // maximum units of a rate; no rule may have more
 constexpr std::size_t kLongestZone = 128;
 
-struct Putting {
+struct LimiterWriter {
   WordWriter& out;
 
   void put(const Rate& rate) const {
@@ -56,16 +56,18 @@ struct GcraCoreWords {
   base::Duration max_wait;
 };
 
-// Reads the words of a limiter that Putting wrote.
-class Taking {
+// Reads the words of a limiter that LimiterWriter wrote.
+class LimiterReader {
  public:
-  explicit Taking(WordReader& in) : in_(in) {}
+  explicit LimiterReader(WordReader& in) : in_(in) {}
 
   std::optional<Limiter> take(std::size_t algorithm) {
-    constexpr std::array<std::optional<Limiter> (Taking::*)(), std::variant_size_v<Limiter>> kAll{
-        &Taking::of<TokenBucket>,   &Taking::of<Gcra>,        &Taking::of<LeakyBucket>,
-        &Taking::of<SteppedBucket>, &Taking::of<FixedWindow>, &Taking::of<SlidingWindow>,
-        &Taking::of<SlidingLog>,    &Taking::of<Concurrency>, &Taking::of<AdaptiveConcurrency>};
+    constexpr std::array<std::optional<Limiter> (LimiterReader::*)(), std::variant_size_v<Limiter>> kAll{
+        &LimiterReader::of<TokenBucket>,        &LimiterReader::of<Gcra>,
+        &LimiterReader::of<LeakyBucket>,        &LimiterReader::of<SteppedBucket>,
+        &LimiterReader::of<FixedWindow>,        &LimiterReader::of<SlidingWindow>,
+        &LimiterReader::of<SlidingLog>,         &LimiterReader::of<Concurrency>,
+        &LimiterReader::of<AdaptiveConcurrency>};
     return algorithm < kAll.size() ? (this->*kAll[algorithm])() : std::nullopt;
   }
 
@@ -140,12 +142,12 @@ class Taking {
 
 void put_limiter(WordWriter& out, const Limiter& limiter) {
   out.put(limiter.index());
-  std::visit(Putting{out}, limiter);
+  std::visit(LimiterWriter{out}, limiter);
 }
 
 std::optional<Limiter> take_limiter(WordReader& in) {
   const auto algorithm = in.take();
-  return Taking(in).take(algorithm);
+  return LimiterReader(in).take(algorithm);
 }
 
 }  // namespace weir::limit

@@ -17,9 +17,9 @@ void KeyTable::Impl::renew(Slot& slot) noexcept {
 
 // Finds the slot of a charge, or else its overflow cell (the state that keys without a slot share). Pins the
 // slot, so that no other key takes it, and computes the step of the limiter.
-auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
+auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> ChargeCheck {
   Shard& shard = shard_of(charge.key);
-  LineCheck line;
+  ChargeCheck line;
   line.slot = shard.find(charge.key);
   line.limiter = charge.limiter;
   line.rule = charge.rule;
@@ -33,7 +33,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
     line.due = line.slot->due;
     if (line.due.is_log() != std::holds_alternative<SlidingLog>(*line.limiter)) [[unlikely]]
       renew(*line.slot);
-    line.slot->due = Due::pinned(line.due.rule());
+    line.slot->due = SlotInfo::pinned(line.due.rule());
   } else {
     line.slot = shard.claim(charge.key, charge.rule, now);
     if (line.slot == nullptr) return check_shared(charge, now, locks);
@@ -55,8 +55,8 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
 }
 
 // Checks a charge against the overflow cell of its limiter ID: the state that keys without a slot share.
-auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
-  LineCheck line;
+auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> ChargeCheck {
+  ChargeCheck line;
   line.limiter = charge.limiter;
   line.rule = charge.rule;
   locks.lock_overflow();
@@ -86,7 +86,7 @@ Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
 // entry needs one. If no chunk is free, the cost is added to the newest entry, which then expires as late as
 // a new entry would. So the key may be refused for longer than necessary, but is never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
-                               LineCheck& line) {
+                               ChargeCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   log.forget(std::max(limiter.mark_of(now), log.newest()), limiter.marks());
   const auto answer = checked_ask(*line.limiter, log, now, charge.cost);
@@ -98,8 +98,8 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
 
-void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base::TimePoint now,
-                            LineCheck& line, const Locks& locks) const {
+void KeyTable::Impl::follow(const Charge& charge, const ChargeCheck& decider, base::TimePoint now,
+                            ChargeCheck& line, const Locks& locks) const {
   const Limiter& limiter = *line.limiter;
   const bool fits = line.step.outcome.allowed;
   line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
@@ -117,20 +117,20 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
 
 // Removes the oldest entries of a log that is charged beyond its limit. If the new entry needs a chunk, takes
 // a free one from the log store. Returns that chunk; 0 if none is needed or free.
-LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const LineCheck& line) {
+LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const ChargeCheck& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
 }
 
-void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line) {
+void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   const auto spare = line.most != 0 ? make_room(log, charge, line) : line.spare;
   if (spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
   log.push({line.mark, charge.cost}, spare);
-  shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, line.rule, true));
+  shard_of(charge.key).settle(*line.slot, line.slot->cell, SlotInfo(line.step.drained_at, line.rule, true));
 }
 
-void KeyTable::Impl::finish(const Charge& charge, const LineCheck& line, bool charged) {
+void KeyTable::Impl::finish(const Charge& charge, const ChargeCheck& line, bool charged) {
   Shard& shard = shard_of(charge.key);
   if (line.slot == nullptr) {
     if (!charged) return;
@@ -141,7 +141,7 @@ void KeyTable::Impl::finish(const Charge& charge, const LineCheck& line, bool ch
       return enter(*log, charge, line);
     if (shard.watched) [[unlikely]]
       report_permits(charge, *line.limiter, line.slot->cell, line.step.next);
-    shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, line.rule, false));
+    shard.settle(*line.slot, line.step.next, SlotInfo(line.step.drained_at, line.rule, false));
   } else {
     if (line.spare != 0) [[unlikely]]
       logs.give_back(line.spare);
@@ -153,28 +153,29 @@ void KeyTable::Impl::finish(const Charge& charge, const LineCheck& line, bool ch
 }
 
 template <class Change, class ChangeLog, class Anew>
-bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log,
-                           Anew anew) {
+bool KeyTable::Impl::amend(const Charge& unresolved, const ChangeTarget& where, Change change,
+                           ChangeLog change_log, Anew anew) {
   if (where.overflow) {
-    const Limiter& limiter = *asked.limiter;
+    const Limiter& limiter = *unresolved.limiter;
     const std::lock_guard lock(overflow.mutex);
-    const Cell before = overflow.cell(asked.rule, asked.limiter_id, limiter);
-    const Cell after = change(asked, before);
-    overflow.put(asked.rule, asked.limiter_id, limiter, after);
+    const Cell before = overflow.cell(unresolved.rule, unresolved.limiter_id, limiter);
+    const Cell after = change(unresolved, before);
+    overflow.put(unresolved.rule, unresolved.limiter_id, limiter, after);
     return after != before;
   }
-  Shard& shard = shard_of(asked.key);
+  Shard& shard = shard_of(unresolved.key);
   const std::lock_guard lock(shard.mutex);
   shard.timestamp = timestamp_after(shard.timestamp, where.now);
   if (where.timestamp != nullptr) *where.timestamp = shard.timestamp;
-  if (where.charged <= shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
-  Slot* slot = shard.find(asked.key);
+  if (where.charged <= shard.last_reset() && resets.noted_since(unresolved.key, where.charged)) return false;
+  Slot* slot = shard.find(unresolved.key);
   if (slot == nullptr) {
     anew(shard);
     return true;
   }
-  if (slot->due.rule() != asked.rule && !is_same_generation(*slot, asked)) return false;
-  const Charge charge = slot->due.rule() == asked.rule ? asked : resolve(*slot, asked, where.now).charge;
+  if (slot->due.rule() != unresolved.rule && !is_same_generation(*slot, unresolved)) return false;
+  const Charge charge =
+      slot->due.rule() == unresolved.rule ? unresolved : resolve(*slot, unresolved, where.now).charge;
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
   if (slot->due.is_log() != (sliding != nullptr)) return false;  // a reload has changed the key's algorithm
@@ -182,14 +183,14 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
     Log log(slot->cell, logs, sliding->cost_bits());
     const bool changed = change_log(charge, *sliding, log);
     const auto drained = log.total() != 0 ? sliding->expiry_of(log.newest()) : base::TimePoint{};
-    shard.settle(*slot, slot->cell, Due(drained, charge.rule, true));
+    shard.settle(*slot, slot->cell, SlotInfo(drained, charge.rule, true));
     return changed;
   }
   const Cell cell = change(charge, slot->cell);
   const bool changed = cell != slot->cell;
   if (shard.watched) [[unlikely]]
     report_permits(charge, limiter, slot->cell, cell);
-  shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
+  shard.settle(*slot, cell, SlotInfo(drained_at(limiter, cell), charge.rule, false));
   return changed;
 }
 
@@ -222,7 +223,7 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
   if (drained <= settled.now) return;
   if (Slot* slot = shard.claim(charge.key, charge.rule, settled.now)) {
     const bool is_log = std::holds_alternative<SlidingLog>(limiter);
-    return shard.settle(*slot, cell, Due(drained, charge.rule, is_log));
+    return shard.settle(*slot, cell, SlotInfo(drained, charge.rule, is_log));
   }
   const std::lock_guard last(overflow.mutex);
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, limiter);
@@ -239,10 +240,10 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
   Impl::Locks locks(*impl_, charges);
   const HybridTimestamp taken = locks.take_timestamp(now);
   if (timestamp != nullptr) *timestamp = taken;
-  boost::container::static_vector<Impl::LineCheck, kMaxCharges> lines;
+  boost::container::static_vector<Impl::ChargeCheck, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    Impl::LineCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    Impl::ChargeCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line, locks);
     if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
@@ -271,63 +272,66 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 
 namespace {
 
-// Convert a cost from the units of the limiter of `asked` to the units of the limiter of `charge`. The units
-// differ if a reload has changed the limiter since the charge. share_back() rounds down, and share_owed()
-// rounds up.
-Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
-  return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
+// Convert a cost from the units of the limiter of `unresolved` to the units of the limiter of `charge`. The
+// units differ if a reload has changed the limiter since the charge. share_back() rounds down, and
+// share_owed() rounds up.
+Cost share_back(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
+  return unresolved.limiter == charge.limiter ? cost
+                                              : rescaled_refund(*unresolved.limiter, cost, *charge.limiter);
 }
-Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
-  return asked.limiter == charge.limiter ? cost : rescaled_debt(*asked.limiter, cost, *charge.limiter);
+Cost share_owed(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
+  return unresolved.limiter == charge.limiter ? cost
+                                              : rescaled_debt(*unresolved.limiter, cost, *charge.limiter);
 }
 
 }  // namespace
 
-bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
+bool KeyTable::refund(const Charge& unresolved, base::TimePoint departure, base::TimePoint now, bool overflow,
                       HybridTimestamp* timestamp) {
   return impl_->amend(
-      asked, {timestamp_at(departure), overflow, now, timestamp},
+      unresolved, {timestamp_at(departure), overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
-        return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
+        return limit::refund(*charge.limiter, cell, departure,
+                             share_back(unresolved, charge, unresolved.cost));
       },
       [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
         return impl_->settle_log(limiter, charge.rule, log, {departure, 0, now},
-                                 share_back(asked, charge, asked.cost));
+                                 share_back(unresolved, charge, unresolved.cost));
       });
 }
 
-void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
+void KeyTable::release(const Charge& unresolved, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
   // Passes the latest timestamp, because amend() ignores charges from before a reset of their key. A key with
   // permits is never reset, so a release must never be ignored.
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
-      asked, {kSinceAnyReset, overflow, now, timestamp},
+      unresolved, {kSinceAnyReset, overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
-        return limit::release(*charge.limiter, cell, now, asked.cost, ending);
+        return limit::release(*charge.limiter, cell, now, unresolved.cost, ending);
       },
       [](const Charge&, const SlidingLog&, Log&) { return false; });
 }
 
-void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow,
+void KeyTable::settle(const Charge& unresolved, const Settled& settled, bool overflow,
                       HybridTimestamp* timestamp) {
-  if (settled.actual == asked.cost) return;
+  if (settled.actual == unresolved.cost) return;
   const auto change = [&](const Charge& charge, const Cell& cell) {
-    const auto reserved = share_back(asked, charge, asked.cost);
-    const auto actual = share_owed(asked, charge, settled.actual);
+    const auto reserved = share_back(unresolved, charge, unresolved.cost);
+    const auto actual = share_owed(unresolved, charge, settled.actual);
     // The cost has fallen in the old units. It only seems to rise here because the conversion to the new
     // limiter's units rounds. So charges nothing more.
-    if (actual > reserved && settled.actual < asked.cost) return cell;
+    if (actual > reserved && settled.actual < unresolved.cost) return cell;
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
-    const auto reserved = share_back(asked, charge, asked.cost);
-    const auto actual = share_owed(asked, charge, settled.actual);
-    if (actual > reserved && settled.actual < asked.cost) return false;
+    const auto reserved = share_back(unresolved, charge, unresolved.cost);
+    const auto actual = share_owed(unresolved, charge, settled.actual);
+    if (actual > reserved && settled.actual < unresolved.cost) return false;
     return impl_->settle_log(limiter, charge.rule, log, {settled.charged_at, actual, settled.now}, reserved);
   };
-  const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
-  (void)impl_->amend(asked, {timestamp_at(settled.charged_at), overflow, settled.now, timestamp}, change,
+  const auto anew = [&](Shard& shard) { impl_->settle_anew(unresolved, settled, shard); };
+  (void)impl_->amend(unresolved, {timestamp_at(settled.charged_at), overflow, settled.now, timestamp}, change,
                      change_log, anew);
 }
 

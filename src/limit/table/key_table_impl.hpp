@@ -23,12 +23,12 @@ namespace weir::limit {
 
 struct KeyTable::Impl {
   // The check of one charge of a bill. Exists only while the locks of the bill are held.
-  struct LineCheck {
+  struct ChargeCheck {
     Slot* slot = nullptr;  // null: the overflow cell decided
     // The limiter that can read the cell: the charge's own limiter or, after a reload, its newer version.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
-    Due due;                  // the value of slot->due before this bill pinned the slot
+    SlotInfo due;             // the value of slot->due before this bill pinned the slot
     bool claimed = false;     // the slot was claimed for this charge
     bool inherits = false;    // the claimed slot started with a copy of the overflow cell
     Step step;                // the outcome and new state; for a log, `next` is unused
@@ -72,29 +72,29 @@ struct KeyTable::Impl {
              base::TimePoint now) noexcept;
   void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                  base::TimePoint now) noexcept;
-  LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
-  LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
+  ChargeCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
+  ChargeCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   // Returns the outcome that the key's limiter would give this charge. Ignores the key's penalty. REQUIRES:
   // the caller holds the shard's lock.
-  [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now);
-  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
+  [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& unresolved, base::TimePoint now);
+  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, ChargeCheck& line);
   // Sets the outcome in `line` for a charge that only counts admitted requests (Charge::counted). `decider`:
   // the check of the charge that decides about the request.
-  void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line,
+  void follow(const Charge& charge, const ChargeCheck& decider, base::TimePoint now, ChargeCheck& line,
               const Locks& locks) const;
-  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
-  // Apply the key's penalty to the outcome of its limiter. look_at_penalty() changes no state. judge() also
+  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const ChargeCheck& line);
+  // Apply the key's penalty to the outcome of its limiter. check_penalty() changes no state. judge() also
   // notes a refusal as a violation. REQUIRES: the charge has a penalty, and the caller holds the shard's
   // lock.
-  static void look_at_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
-                              Outcome& outcome) noexcept;
+  static void check_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
+                            Outcome& outcome) noexcept;
   static void judge(Shard& shard, const Charge& charge, base::TimePoint now, Outcome& outcome) noexcept;
   void apply_penalty(const Charge& charge, base::TimePoint now, Violations violations,
                      Outcome& outcome) const noexcept;
-  void finish(const Charge& charge, const LineCheck& line, bool charged);
-  void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
+  void finish(const Charge& charge, const ChargeCheck& line, bool charged);
+  void enter(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line);
   // Tells amend() which state to change, and at what time.
-  struct Where {
+  struct ChangeTarget {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
@@ -112,10 +112,11 @@ struct KeyTable::Impl {
   // have replaced. Calls none of the three and returns false if the key was reset after the charge, or if its
   // rule has another algorithm now.
   template <class Change, class ChangeLog, class Anew>
-  bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
+  bool amend(const Charge& unresolved, const ChangeTarget& where, Change change, ChangeLog change_log,
+             Anew anew);
   template <class Change, class ChangeLog>
-  bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log) {
-    return amend(asked, where, change, change_log, [](Shard&) {});
+  bool amend(const Charge& unresolved, const ChangeTarget& where, Change change, ChangeLog change_log) {
+    return amend(unresolved, where, change, change_log, [](Shard&) {});
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);

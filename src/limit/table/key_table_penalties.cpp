@@ -6,22 +6,22 @@
 
 namespace weir::limit {
 
-void KeyTable::Impl::look_at_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
-                                     Outcome& outcome) noexcept {
+void KeyTable::Impl::check_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
+                                   Outcome& outcome) noexcept {
   const auto* state = shard.penalties.find(charge.key);
   if (state == nullptr) return;
   const auto left = penalty_left(*state, now);
-  if (left.count() > 0) return punish(outcome, left);
+  if (left.count() > 0) return refuse_by_penalty(outcome, left);
   outcome.violations = static_cast<std::uint8_t>(violations_at(*charge.penalty, *state, now));
 }
 
 void KeyTable::Impl::judge(Shard& shard, const Charge& charge, base::TimePoint now,
                            Outcome& outcome) noexcept {
-  look_at_penalty(shard, charge, now, outcome);
+  check_penalty(shard, charge, now, outcome);
   // A refusal by the shared overflow cell may be due to other keys, so it is no violation.
   if (outcome.allowed || outcome.overflow || outcome.penalty_left.count() > 0) return;
   outcome.penalty_begins = shard.penalties.violate(charge.key, charge.rule, *charge.penalty, now);
-  look_at_penalty(shard, charge, now, outcome);
+  check_penalty(shard, charge, now, outcome);
 }
 
 void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, Violations violations,
@@ -29,7 +29,7 @@ void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, Vi
   const bool may_yield = charge.enforced && violations == Violations::ButFullQueues &&
                          std::holds_alternative<LeakyBucket>(*charge.limiter);
   if (may_yield || violations == Violations::None)
-    look_at_penalty(shard_of(charge.key), charge, now, outcome);
+    check_penalty(shard_of(charge.key), charge, now, outcome);
   else
     judge(shard_of(charge.key), charge, now, outcome);
 }

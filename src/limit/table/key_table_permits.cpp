@@ -48,7 +48,7 @@ bool KeyTable::hold(const Charge& charge, base::TimePoint now) {
   assert(holds(*charge.limiter));
   Impl::Locks locks(*impl_, {&charge, 1});
   (void)locks.take_timestamp(now);
-  Impl::LineCheck line = impl_->check(charge, now, locks);
+  Impl::ChargeCheck line = impl_->check(charge, now, locks);
   if (!line.step.outcome.allowed) {
     const Cell cell = line.slot != nullptr
                           ? line.slot->cell

@@ -64,7 +64,7 @@ bool KeyTable::restore(const SavedKey& saved, unsigned cost_bits, base::TimePoin
   if (slot == nullptr) return false;
   if (!saved.log.empty()) impl_->fill(*slot, saved.rule, saved.log, cost_bits);
   const bool is_log = !saved.log.empty();
-  shard.settle(*slot, is_log ? slot->cell : saved.cell, Due(saved.drained_at, saved.rule, is_log));
+  shard.settle(*slot, is_log ? slot->cell : saved.cell, SlotInfo(saved.drained_at, saved.rule, is_log));
   return true;
 }
 

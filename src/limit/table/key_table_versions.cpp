@@ -49,7 +49,7 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
                        : LogReader(slot.cell, logs, log->cost_bits()).total() != 0
                            ? log->expiry_of(slot.cell.words[0])
                            : base::TimePoint{};
-  shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
+  shard.settle(slot, slot.cell, SlotInfo(drained, rule, log != nullptr));
 }
 
 // Converts a log. If memory runs out, the log becomes a single entry with the total cost and the newest mark.

@@ -62,13 +62,13 @@ void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) 
 
 // key.lo selects both buckets, and the low bits of key.hi select the tag. The high bits of key.hi select the
 // shard.
-Shard::Homes Shard::homes(const Key& key) const noexcept {
+Shard::BucketPair Shard::buckets_of(const Key& key) const noexcept {
   const auto tag = static_cast<Tag>(key.hi);
   return {scaled(key.lo, buckets_), scaled(key.lo >> 32, buckets_), tag != 0 ? tag : Tag{1}};
 }
 
 void Shard::prefetch(const Key& key) const noexcept {
-  const Homes home = homes(key);
+  const BucketPair home = buckets_of(key);
   __builtin_prefetch(tags_ + start_of(home.first));
   __builtin_prefetch(tags_ + start_of(home.second));
 }
@@ -82,7 +82,7 @@ Slot* Shard::find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexce
 }
 
 Slot* Shard::find(const Key& key) const noexcept {
-  const Homes home = homes(key);
+  const BucketPair home = buckets_of(key);
   Slot* slot = find_in(home.first, home.tag, key);
   return slot != nullptr ? slot : find_in(home.second, home.tag, key);
 }
@@ -107,7 +107,7 @@ Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   // Prefetches the other buckets of all eight keys before it reads the first, because they are far apart in
   // memory.
   for (std::size_t i = 0; i < kBucketSlots; ++i) {
-    const Homes home = homes(slots[i].key);
+    const BucketPair home = buckets_of(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
     __builtin_prefetch(tags_ + start_of(others[i]));
   }
@@ -119,7 +119,7 @@ Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
 }
 
 Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcept {
-  const Homes home = homes(key);
+  const BucketPair home = buckets_of(key);
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
@@ -140,7 +140,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;
-  const Homes home = homes(key);
+  const BucketPair home = buckets_of(key);
   (void)sweep(home.first, now);
   (void)sweep(home.second, now);
   for (int more = 0; more < kMoreBuckets && !quota.may_take(rule); ++more) {
@@ -160,13 +160,13 @@ Slot* Shard::claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint 
     release(*slot);
     forgotten_at_ = std::max(forgotten_at_, now);
   }
-  *slot = {key, Cell{}, Due::pinned(rule)};
-  tag_of(*slot) = homes(key).tag;
+  *slot = {key, Cell{}, SlotInfo::pinned(rule)};
+  tag_of(*slot) = buckets_of(key).tag;
   quota.take(rule);
   return slot;
 }
 
-void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
+void Shard::settle(Slot& slot, const Cell& cell, SlotInfo due) noexcept {
   if (slot.due.rule() != due.rule()) {  // a reload has given the rule another RuleIndex
     quota.give_back(slot.due.rule());
     quota.take(due.rule());

@@ -38,21 +38,23 @@ namespace weir::limit {
 // The time is exact, in µs, until the year 2111. Later times are rounded up to units of 512 µs, so that no
 // key is evicted too early. The latest time that fits is in 2682. Times so late occur if a key is in debt for
 // years (limit/settle.hpp).
-class Due {
+class SlotInfo {
  public:
-  Due() = default;
-  Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
+  SlotInfo() = default;
+  SlotInfo(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((number_of(drained_at, kCoarse - 1) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
   // Returns a value that marks (pins) a slot while weir checks a request that uses the slot. A pinned slot
   // must not be evicted or moved.
-  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
+  [[nodiscard]] static SlotInfo pinned(RuleIndex rule) noexcept {
+    return SlotInfo((kPinned << kTimeAt) | rule);
+  }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<RuleIndex>(word_ & kRule); }
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns to the store.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
   // Returns the instant from which on the slot may be evicted. For a cell (state) that never becomes fresh
-  // again, returns the last instant that a Due can store.
+  // again, returns the last instant that a SlotInfo can store.
   [[nodiscard]] base::TimePoint evictable_at() const noexcept {
     const auto number = word_ >> kTimeAt;
     const auto micros = number < kExact ? number : kExact + (number - kExact) * kCoarse;
@@ -72,7 +74,7 @@ class Due {
   static constexpr std::uint64_t kExact = (std::uint64_t{1} << 52) - (std::uint64_t{1} << 45);  // µs
   static constexpr std::uint64_t kCoarse = 512;                                                 // µs
   static_assert(kMaxRules == kRule + 1);
-  explicit Due(std::uint64_t word) noexcept : word_(word) {}
+  explicit SlotInfo(std::uint64_t word) noexcept : word_(word) {}
   // Returns the number that stores an instant: its µs below kExact, and units of kCoarse µs from there on.
   // Adds `more` µs to later instants before it rounds them down. If the number needs more than 52 bits,
   // returns kPinned - 1, which no clock reaches.
@@ -88,7 +90,7 @@ class Due {
 struct Slot {
   Key key;
   Cell cell;
-  Due due;
+  SlotInfo due;
 };
 static_assert(sizeof(Slot) == 40);
 
@@ -126,7 +128,7 @@ class alignas(kCacheLine) Shard {
   [[nodiscard]] Slot* claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the new state of a key and unpins its slot.
-  void settle(Slot& slot, const Cell& cell, Due due) noexcept;
+  void settle(Slot& slot, const Cell& cell, SlotInfo due) noexcept;
 
   // Empties a slot and returns the chunks of its log.
   void release(Slot& slot) noexcept;
@@ -158,7 +160,7 @@ class alignas(kCacheLine) Shard {
   PenaltyTable penalties;  // the penalties of this shard's keys, with or without a slot
 
  private:
-  struct Homes {  // the two buckets and the tag that a key's digest selects
+  struct BucketPair {  // the two buckets and the tag that a key's digest selects
     std::uint32_t first, second;
     Tag tag;
   };
@@ -168,7 +170,7 @@ class alignas(kCacheLine) Shard {
     Slot* move_to = nullptr;
   };
 
-  [[nodiscard]] Homes homes(const Key& key) const noexcept;
+  [[nodiscard]] BucketPair buckets_of(const Key& key) const noexcept;
   [[nodiscard]] Slot* find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept;
   [[nodiscard]] Slot* empty_in(std::uint32_t bucket) const noexcept;
   [[nodiscard]] Slot* evictable_in(std::uint32_t bucket, base::TimePoint now) const noexcept;

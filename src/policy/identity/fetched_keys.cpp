@@ -13,14 +13,14 @@ std::shared_ptr<const std::vector<TokenKey>> FetchedKeys::keys() const {
 }
 
 FetchedKeys::FetchNumber FetchedKeys::want() {
-  std::function<void()> told;
+  std::function<void()> callback;
   FetchNumber number = 0;
   {
     const std::lock_guard lock(mutex_);
     number = wanted_ = begun_ + 1;
-    told = on_want_;
+    callback = on_want_;
   }
-  if (told) told();
+  if (callback) callback();
   return number;
 }
 

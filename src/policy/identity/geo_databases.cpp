@@ -104,20 +104,21 @@ void GeoDatabases::add(const GeoDatabases& more) {
   databases_.insert(databases_.end(), more.databases_.begin(), more.databases_.end());
 }
 
-GeoPlace GeoDatabases::find(const base::IpAddress& address, GeoTexts& texts) const noexcept {
+GeoLocation GeoDatabases::find(const base::IpAddress& address, GeoTexts& texts) const noexcept {
   static constexpr const char* kCountry[] = {"country", "iso_code", nullptr};
   static constexpr const char* kCity[] = {"city", "names", "en", nullptr};
-  GeoPlace place;
+  GeoLocation location;
   for (const auto& database : databases_) {
     int error = MMDB_SUCCESS;
     auto found = look_up(database->mmdb, address, error);
     if (error != MMDB_SUCCESS || !found.found_entry) continue;
-    if (place.country.empty()) place.country = text_at(found.entry, kCountry);
-    if (place.city.empty()) place.city = text_at(found.entry, kCity);
-    if (place.region.empty()) place.region = region_at(found.entry, text_at(found.entry, kCountry), texts);
-    if (place.asn.empty()) place.asn = asn_at(found.entry, texts);
+    if (location.country.empty()) location.country = text_at(found.entry, kCountry);
+    if (location.city.empty()) location.city = text_at(found.entry, kCity);
+    if (location.region.empty())
+      location.region = region_at(found.entry, text_at(found.entry, kCountry), texts);
+    if (location.asn.empty()) location.asn = asn_at(found.entry, texts);
   }
-  return place;
+  return location;
 }
 
 GeoContents GeoDatabases::contents() const noexcept {

@@ -102,11 +102,11 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.certificate = credentials.certificate;
   if (settings.geo) {
     const auto address = embedded_ipv4(client.address).value_or(client.address);
-    const auto place = settings.geo->find(address, credentials.place);
-    client.country = place.country;
-    client.city = place.city;
-    client.region = place.region;
-    client.asn = place.asn;
+    const auto location = settings.geo->find(address, credentials.location);
+    client.country = location.country;
+    client.city = location.city;
+    client.region = location.region;
+    client.asn = location.asn;
   }
   if (settings.tokens)
     client.token = resolve(bearer(head.fields), "the request carries more than one bearer token", client);

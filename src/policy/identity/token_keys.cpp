@@ -21,7 +21,7 @@ using SharedKey = std::shared_ptr<EVP_PKEY>;
 using Integer = std::unique_ptr<BIGNUM, decltype([](BIGNUM* number) { BN_free(number); })>;
 using Builder = std::unique_ptr<OSSL_PARAM_BLD, decltype([](OSSL_PARAM_BLD* b) { OSSL_PARAM_BLD_free(b); })>;
 using Parameters = std::unique_ptr<OSSL_PARAM, decltype([](OSSL_PARAM* p) { OSSL_PARAM_free(p); })>;
-using Maker = std::unique_ptr<EVP_PKEY_CTX, decltype([](EVP_PKEY_CTX* c) { EVP_PKEY_CTX_free(c); })>;
+using KeyContext = std::unique_ptr<EVP_PKEY_CTX, decltype([](EVP_PKEY_CTX* c) { EVP_PKEY_CTX_free(c); })>;
 
 struct Curve {
   std::string_view name;    // in a JWK (RFC 7518 §6.2.1.1)
@@ -55,7 +55,7 @@ std::optional<std::string> octets_in(const json::object& jwk, std::string_view n
 // Makes a public key of an OpenSSL type from its parameters. Returns null if OpenSSL rejects them.
 SharedKey make_key(const char* type, OSSL_PARAM_BLD* builder) {
   const Parameters parameters(OSSL_PARAM_BLD_to_param(builder));
-  const Maker maker(EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr));
+  const KeyContext maker(EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr));
   EVP_PKEY* key = nullptr;
   if (!parameters || !maker || EVP_PKEY_fromdata_init(maker.get()) != 1 ||
       EVP_PKEY_fromdata(maker.get(), &key, EVP_PKEY_PUBLIC_KEY, parameters.get()) != 1)

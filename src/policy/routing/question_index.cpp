@@ -44,31 +44,31 @@ bool QuestionIndex::is_for_questions(const Rule& rule) noexcept {
   return !rule.descriptor_keys.empty() || needs_domain(rule);
 }
 
-std::vector<QuestionIndex::Place> QuestionIndex::places_of(const Rule& rule) {
+std::vector<QuestionIndex::Path> QuestionIndex::paths_of(const Rule& rule) {
   const auto domains = needs_domain(rule) ? rule.match.domains : std::vector<std::string>{""};
-  std::vector<Place> places;
+  std::vector<Path> paths;
   for (const auto& [key, value] : needed_keys(rule))
-    for (const auto& domain : domains) places.push_back({domain, key, value});
-  return places;
+    for (const auto& domain : domains) paths.push_back({domain, key, value});
+  return paths;
 }
 
-MatchIndex& QuestionIndex::at(const Place& place) {
-  auto& of_domain = by_domain_[place.domain];
-  if (place.key.empty()) return of_domain.without_key;
-  auto& of_key = of_domain.by_key[place.key];
-  return place.value.empty() ? of_key.any_value : of_key.by_value[place.value];
+MatchIndex& QuestionIndex::at(const Path& path) {
+  auto& of_domain = by_domain_[path.domain];
+  if (path.key.empty()) return of_domain.without_key;
+  auto& of_key = of_domain.by_key[path.key];
+  return path.value.empty() ? of_key.any_value : of_key.by_value[path.value];
 }
 
 QuestionIndex::QuestionIndex(std::span<const Rule> rules) {
   std::vector<const Match*> matches;
-  std::map<Place, std::vector<Position>> positions;
+  std::map<Path, std::vector<Position>> positions;
   for (const Rule& rule : rules) {
     const auto position = static_cast<Position>(matches.size());
     matches.push_back(&rule.match);
     if (!is_for_questions(rule)) continue;
-    for (auto& place : places_of(rule)) positions[std::move(place)].push_back(position);
+    for (auto& path : paths_of(rule)) positions[std::move(path)].push_back(position);
   }
-  for (auto& [place, found] : positions) at(place) = MatchIndex(matches, std::move(found));
+  for (auto& [path, found] : positions) at(path) = MatchIndex(matches, std::move(found));
 }
 
 void QuestionIndex::append(const OfDomain& rules, const Request& request, std::vector<Position>& positions) {

@@ -2,17 +2,17 @@
 
 namespace weir::policy {
 
-std::optional<limit::Cost> Bill::merge(const RuleLine& line, const limit::Key& key,
+std::optional<limit::Cost> Bill::merge(const ChargeSource& source, const limit::Key& key,
                                        limit::Cost cost) noexcept {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
-    if (lines_[i].rule != line.rule || charges_[i].key != key) continue;
-    const std::size_t count = lines_[i].applied.paired ? 2 : 1;
+    if (sources_[i].rule != source.rule || charges_[i].key != key) continue;
+    const std::size_t count = sources_[i].applied.paired ? 2 : 1;
     for (auto at = i; at < i + count; ++at) {
       charges_[at].cost += cost;
-      lines_[at].overdraft += line.overdraft;
-      lines_[at].descriptors |= line.descriptors;
+      sources_[at].overdraft += source.overdraft;
+      sources_[at].descriptors |= source.descriptors;
     }
-    return charges_[i].cost + lines_[i].overdraft;
+    return charges_[i].cost + sources_[i].overdraft;
   }
   return std::nullopt;
 }
@@ -20,28 +20,28 @@ std::optional<limit::Cost> Bill::merge(const RuleLine& line, const limit::Key& k
 void Bill::cut(std::size_t size) noexcept {
   while (charges_.size() > size) {
     charges_.pop_back();
-    lines_.pop_back();
+    sources_.pop_back();
     outcomes_.pop_back();
   }
 }
 
-void Bill::remove(limit::LineSet lines) noexcept {
+void Bill::remove(limit::ChargeSet charges) noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < charges_.size(); ++i) {
-    if ((lines >> i & 1U) != 0) continue;
+    if ((charges >> i & 1U) != 0) continue;
     charges_[kept] = charges_[i];
-    lines_[kept] = lines_[i];
+    sources_[kept] = sources_[i];
     outcomes_[kept++] = outcomes_[i];
   }
   cut(kept);
 }
 
-BillLineRef line_of(std::span<const Bill* const> bills, const Rule& rule) noexcept {
-  BillLineRef first;
+ChargeRef charge_of(std::span<const Bill* const> bills, const Rule& rule) noexcept {
+  ChargeRef first;
   for (const Bill* bill : bills)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      if (bill->line(i).rule != &rule) continue;
-      if (bill->line(i).descriptors == 0 || !bill->outcomes()[i].allowed) return {bill, i};
+      if (bill->source(i).rule != &rule) continue;
+      if (bill->source(i).descriptors == 0 || !bill->outcomes()[i].allowed) return {bill, i};
       if (first.bill == nullptr) first = {bill, i};
     }
   return first;

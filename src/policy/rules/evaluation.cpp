@@ -25,7 +25,7 @@ std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
   return cost_in_head(from, *request.head, rule.cost);
 }
 
-void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost cost) {
+void put(Bill& bill, const ChargeSource& line, const limit::Key& key, limit::Cost cost) {
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   const auto& lease = line.rule->lease;
   [[maybe_unused]] const bool added =
@@ -36,7 +36,7 @@ void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost co
   assert(added);
 }
 
-// Returns the value of RuleLine::descriptors for a charge of the request.
+// Returns the value of ChargeSource::descriptors for a charge of the request.
 std::uint32_t selected_in(const Request& request) noexcept {
   if (request.descriptor == nullptr) return 0;
   return std::uint32_t{1} << (request.descriptor - request.descriptors.data());
@@ -49,7 +49,7 @@ std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request)
   return ambiguity_in_key(rule, request);
 }
 
-Objection object_to_cost(const Rule& rule, const Request& request) {
+Rejection reject_cost(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   std::optional<Ambiguity> ambiguity;
   if (from.kind == CostSource::Kind::Header && !value_in_header(*request.head, from.name))
@@ -60,7 +60,7 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
   return {.rule = &rule, .ambiguity = ambiguity, .json = json};
 }
 
-Objection object_to_key(const Rule& rule, const Request& request) {
+Rejection reject_key(const Rule& rule, const Request& request) {
   const auto* part = missing_part(rule, request);
   return {.rule = &rule,
           .part = part,
@@ -69,20 +69,20 @@ Objection object_to_key(const Rule& rule, const Request& request) {
 
 }  // namespace
 
-Objection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys) {
+Rejection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys) {
   Namer namer(request);
   return collect_rule(rule, request, keys, namer);
 }
 
-Objection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+Rejection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
                                    Namer& namer) {
-  auto objection = add_rule(rule, request, keys, namer);
-  if (objection.ambiguity) objection.excess = request.head->excess();
-  return objection;
+  auto rejection = add_rule(rule, request, keys, namer);
+  if (rejection.ambiguity) rejection.excess = request.head->excess();
+  return rejection;
 }
 
-// Adds the charges of a rule that needs a descriptor. Adds nothing if the rule has an objection.
-Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys) {
+// Adds the charges of a rule that needs a descriptor. Adds nothing if the rule has a rejection.
+Rejection Evaluation::add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys) {
   assert(request.descriptors.size() <= limit::kMaxCharges);
   const auto had_local = local.charges().size();
   const auto had_remote = remote.charges().size();
@@ -90,18 +90,18 @@ Objection Evaluation::add_descriptors(const Rule& rule, const Request& request, 
     if (!may_apply(rule, descriptor)) continue;
     const auto seen = with_descriptor(request, descriptor);
     Namer namer(seen);
-    const auto objection = add_rule(rule, seen, keys, namer);
-    if (!objection) continue;
+    const auto rejection = add_rule(rule, seen, keys, namer);
+    if (!rejection) continue;
     local.cut(had_local);
     remote.cut(had_remote);
-    return objection;
+    return rejection;
   }
   return {};
 }
 
 // Adds the charge of a rule for the request, or for the descriptor that is selected. If the rule needs a
 // descriptor and none is selected, adds the charges for all descriptors.
-Objection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+Rejection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
                                Namer& namer) {
   if (!rule.descriptor_keys.empty() && request.descriptor == nullptr) [[unlikely]]
     return add_descriptors(rule, request, keys);
@@ -119,15 +119,15 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   const auto applied = applied_limiter(rule, request);
   const auto key = name(applied);
   if (!key && rule.on_missing != OnMissing::Reject) return {};
-  if (!key) return object_to_key(rule, request);
+  if (!key) return reject_key(rule, request);
   const auto stated = cost_of(rule, request);
-  if (!stated) return object_to_cost(rule, request);
+  if (!stated) return reject_cost(rule, request);
   auto& bill = here ? local : remote;
-  const RuleLine line{&rule, applied, selected_in(request), rule.overdraft ? *stated : 0};
+  const ChargeSource line{&rule, applied, selected_in(request), rule.overdraft ? *stated : 0};
   const auto cost = *stated - line.overdraft;
   if (line.descriptors != 0) [[unlikely]]
     if (const auto sum = bill.merge(line, *key, cost))
-      return *sum <= limit::kMaxCost ? Objection{} : object_to_cost(rule, request);
+      return *sum <= limit::kMaxCost ? Rejection{} : reject_cost(rule, request);
   const auto before = local.charges().size() + remote.charges().size() + paced.size();
   if (before + (applied.paired ? 2 : 1) > limit::kMaxCharges) return {.rule = &rule, .too_many_rules = true};
   if (!rule.bandwidth.empty()) {
@@ -142,7 +142,7 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
 }
 
 template <class Takes>
-Objection Evaluation::collect_those(RuleList rules, const Request& request, const NamingKeys& keys,
+Rejection Evaluation::collect_those(RuleList rules, const Request& request, const NamingKeys& keys,
                                     Takes takes) {
   clear();
   Namer namer(request);
@@ -151,10 +151,10 @@ Objection Evaluation::collect_those(RuleList rules, const Request& request, cons
     if (!takes(rule)) continue;
     has_shadow = has_shadow || rule.mode == Mode::Shadow;
     if (rule.mode == Mode::Shadow) continue;
-    const auto objection = collect_rule(rule, request, keys, namer);
-    if (!objection) continue;
+    const auto rejection = collect_rule(rule, request, keys, namer);
+    if (!rejection) continue;
     clear();
-    return objection;
+    return rejection;
   }
   if (!has_shadow) return {};
   for (const Rule& rule : rules)
@@ -162,15 +162,15 @@ Objection Evaluation::collect_those(RuleList rules, const Request& request, cons
   return {};
 }
 
-Objection Evaluation::collect(RuleList rules, const Request& request, const NamingKeys& keys) {
+Rejection Evaluation::collect(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [](const Rule&) { return true; });
 }
 
-Objection Evaluation::collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys) {
+Rejection Evaluation::collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [&](const Rule& rule) { return !asks_for_body(rule, request); });
 }
 
-Objection Evaluation::collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys) {
+Rejection Evaluation::collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [&](const Rule& rule) {
     return !needs_claims(rule, request) && !asks_for_body(rule, request);
   });
@@ -181,20 +181,20 @@ void Evaluation::collect_paced(RuleList rules, const Request& request, const Nam
 }
 
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
-                                  limit::LineSet unasked) const {
+                                  limit::ChargeSet unanswered) const {
   const auto charges = remote.charges();
-  const auto asked = [&](std::size_t line) { return (unasked >> line & 1U) == 0; };
+  const auto asked = [&](std::size_t line) { return (unanswered >> line & 1U) == 0; };
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (asked(i)) continue;
-    const Rule& rule = *remote.line(i).rule;
+    const Rule& rule = *remote.source(i).rule;
     if (charges[i].enforced && rule.on_store_failure == OnStoreFailure::Closed) return &rule;
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (asked(i)) continue;
-    auto line = remote.line(i);
+    auto line = remote.source(i);
     if (line.rule->on_store_failure != OnStoreFailure::Local) continue;
     line.applied = local_limiter(*line.rule, line.applied);
-    const RequestOfLine seen(request, line.descriptors);
+    const RequestOfCharge seen(request, line.descriptors);
     const auto key = name_key(*line.rule, line.applied, *seen, keys.table);
     assert(key);  // the charge has a name in Redis, so the request has all parts of the key
     auto charge = charges[i];
@@ -211,31 +211,31 @@ namespace {
 __extension__ using Product = unsigned __int128;
 
 struct Answer {
-  const RuleLine* line = nullptr;
+  const ChargeSource* line = nullptr;
   const limit::Outcome* outcome = nullptr;
   std::uint64_t margin = 0;   // by how many units the enforced limit exceeds the limit that clients see
   limit::Cost uncharged = 0;  // units that the outcome subtracts, although the charge does not remain
 
-  [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
+  [[nodiscard]] const limit::Limiter& advertised() const noexcept { return *line->applied.advertised; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
     const auto left = outcome->remaining + uncharged;
     return left > margin ? left - margin : 0;
   }
 };
 
-Answer answer_of(const RuleLine& line, const limit::Outcome& outcome) noexcept {
+Answer answer_of(const ChargeSource& line, const limit::Outcome& outcome) noexcept {
   const auto& applied = line.applied;
-  const bool same = applied.told == applied.limiter;
+  const bool same = applied.advertised == applied.limiter;
   return {.line = &line,
           .outcome = &outcome,
-          .margin = same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
+          .margin = same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.advertised)};
 }
 
 // Returns true if the remaining share (remaining / quota) of `a` is smaller than that of `b`. With a quota of
 // 0 (a leaky bucket without a queue), the share is 0.
 bool tighter(const Answer& a, const Answer& b) noexcept {
-  const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.told(), *a.outcome), 1);
-  const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.told(), *b.outcome), 1);
+  const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.advertised(), *a.outcome), 1);
+  const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.advertised(), *b.outcome), 1);
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
@@ -255,11 +255,11 @@ base::Duration more_after(const Answer& answer) noexcept {
 }
 
 // Receives the outcomes of the bills one by one. Keeps the outcomes from which decision() makes the decision.
-class Spokesmen {
+class DecisiveOutcomes {
  public:
-  explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}
+  explicit DecisiveOutcomes(base::TimePoint now) noexcept : now_(now) {}
 
-  void hear(const Answer& answer) noexcept {
+  void add(const Answer& answer) noexcept {
     const auto& outcome = *answer.outcome;
     if (!outcome.allowed) return hear_refusal(answer);
     if (outcome.delay > (slowest_.outcome ? slowest_.outcome->delay : base::Duration{0})) slowest_ = answer;
@@ -276,17 +276,17 @@ class Spokesmen {
       decision.start_at = now_ + slowest_.outcome->delay;
       decision.delayed_by = slowest_.line->rule;
     }
-    const Answer& speaker = refusal_.outcome ? refusal_ : tightest_;
-    if (!speaker.outcome) return decision;
-    decision.rule = speaker.line->rule;
-    decision.limiter = &speaker.told();
-    decision.outcome = *speaker.outcome;
+    const Answer& deciding = refusal_.outcome ? refusal_ : tightest_;
+    if (!deciding.outcome) return decision;
+    decision.rule = deciding.line->rule;
+    decision.limiter = &deciding.advertised();
+    decision.outcome = *deciding.outcome;
     if (refusal_.outcome) {
       decision.outcome.retry_after = wait_;
       decision.outcome.more_after = std::min(decision.outcome.more_after, wait_);
     }
-    decision.outcome.remaining = speaker.remaining();
-    if (speaker.margin != 0 && speaker.outcome->allowed) decision.outcome.more_after = more_after(speaker);
+    decision.outcome.remaining = deciding.remaining();
+    if (deciding.margin != 0 && deciding.outcome->allowed) decision.outcome.more_after = more_after(deciding);
     decision.exceeded = exceeded_ && !refusal_.outcome;
     return decision;
   }
@@ -322,11 +322,11 @@ base::Duration wait_under(const Rule& rule, base::Duration retry_after, base::Ti
 }
 
 Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept {
-  Spokesmen spokesmen(now);
+  DecisiveOutcomes decisive(now);
   for_each_enforced(bills, [&](const Bill& bill, std::size_t i) {
-    spokesmen.hear(answer_of(bill.line(i), bill.outcomes()[i]));
+    decisive.add(answer_of(bill.source(i), bill.outcomes()[i]));
   });
-  return spokesmen.decision();
+  return decisive.decision();
 }
 
 Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
@@ -335,20 +335,20 @@ Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoi
   bool refused = false;
   for_each_enforced(
       bills, [&](const Bill& bill, std::size_t i) { refused = refused || !bill.outcomes()[i].allowed; });
-  Spokesmen spokesmen(now);
+  DecisiveOutcomes decisive(now);
   for_each_enforced(bills, [&](const Bill& bill, std::size_t i) {
-    const auto& line = bill.line(i);
+    const auto& line = bill.source(i);
     if (line.descriptors != 0 && (line.descriptors & bit) == 0) return;
     const auto& outcome = bill.outcomes()[i];
     auto answer = answer_of(line, outcome);
     if (refused && outcome.allowed) answer.uncharged = bill.charges()[i].cost;
-    spokesmen.hear(answer);
+    decisive.add(answer);
   });
-  return spokesmen.decision();
+  return decisive.decision();
 }
 
-BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept {
-  BillLineRef slowest;
+ChargeRef longest_delay(std::span<const Bill* const> bills) noexcept {
+  ChargeRef slowest;
   base::Duration longest{-1};
   for (const Bill* bill : bills)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {

@@ -23,7 +23,7 @@ std::string number(double value) {
   return text;
 }
 
-// Returns why a rule does not apply. REQUIRES: the rule has no objection and adds no charge.
+// Returns why a rule does not apply. REQUIRES: the rule has no rejection and adds no charge.
 std::string why_not(const Rule& rule, const Request& request) {
   if (!rule.descriptor_keys.empty() && request.descriptors.empty())
     return "the rule needs a descriptor, which only a question has";
@@ -47,27 +47,27 @@ const Elastic& elastic_of(const Rule& rule, std::uint16_t variant) {
 
 std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& request,
                                  const NamingKeys& keys) {
-  std::vector<RuleCheck> meetings;
+  std::vector<RuleCheck> checks;
   Evaluation evaluation;
   for (const Rule& rule : rules) {
     evaluation.clear();
-    RuleCheck meeting{.rule = &rule};
-    meeting.objection = evaluation.collect_rule(rule, request, keys);
+    RuleCheck check{.rule = &rule};
+    check.rejection = evaluation.collect_rule(rule, request, keys);
     const auto& bill = evaluation.local.empty() ? evaluation.remote : evaluation.local;
-    if (meeting.objection) {
-      meeting.why_not = describe(meeting.objection);
+    if (check.rejection) {
+      check.why_not = describe(check.rejection);
     } else if (bill.empty() && evaluation.paced.empty()) {
       const bool by_descriptor = !rule.descriptor_keys.empty() && !request.descriptors.empty();
-      meeting.why_not = why_not(rule, *RequestOfLine(request, by_descriptor ? 1 : 0));
+      check.why_not = why_not(rule, *RequestOfCharge(request, by_descriptor ? 1 : 0));
     } else {
-      const auto selected = bill.empty() ? 0 : bill.line(0).descriptors;
-      for (const auto& value : key_values(rule, *RequestOfLine(request, selected)))
-        meeting.key.push_back(describe(value));
-      if (!bill.empty()) meeting.cost = bill.charges()[0].cost + bill.line(0).overdraft;
+      const auto selected = bill.empty() ? 0 : bill.source(0).descriptors;
+      for (const auto& value : key_values(rule, *RequestOfCharge(request, selected)))
+        check.key.push_back(describe(value));
+      if (!bill.empty()) check.cost = bill.charges()[0].cost + bill.source(0).overdraft;
     }
-    meetings.push_back(std::move(meeting));
+    checks.push_back(std::move(check));
   }
-  return meetings;
+  return checks;
 }
 
 std::string describe_choice(const Rule& rule, const AppliedLimiter& applied) {
@@ -89,14 +89,16 @@ std::string describe_choice(const Rule& rule, const AppliedLimiter& applied) {
 
 LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
                     const limit::Outcome& outcome) {
-  const auto margin =
-      applied.told == applied.limiter ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told);
-  const auto limit = limit::quota_of(*applied.told, outcome);
+  const auto margin = applied.advertised == applied.limiter
+                          ? 0
+                          : limit::quota(*applied.limiter) - limit::quota(*applied.advertised);
+  const auto limit = limit::quota_of(*applied.advertised, outcome);
   const auto left = outcome.remaining > margin ? outcome.remaining - margin : 0;
   // The scaled limiter of a rule that adapts has a rate that is not in the configuration. So people see the
   // configured limit, and `choice` contains the percentage.
   const bool whole = applied.factor == limit::kWholeFactor;
-  const auto* shown = whole ? applied.told : limiter_of(rule, applied.variant, applied.elastic).told;
+  const auto* shown =
+      whole ? applied.advertised : limiter_of(rule, applied.variant, applied.elastic).advertised;
   return {
       .choice = describe_choice(rule, applied),
       .limiter = rule.bandwidth.empty() ? limit::describe(*shown) : "bandwidth " + rule.bandwidth,
@@ -114,12 +116,12 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
 }
 
 ClientExplanation explain_client(const ClientIdentity& client) {
-  ClientExplanation told;
-  told.address = client.address.to_string();
-  told.peer = client.peer.to_string();
-  told.peer_trusted = client.peer_trusted;
+  ClientExplanation explanation;
+  explanation.address = client.address.to_string();
+  explanation.peer = client.peer.to_string();
+  explanation.peer_trusted = client.peer_trusted;
   const auto add = [&](const char* name, std::string_view value) {
-    if (!value.empty()) told.attributes.emplace_back(name, octet_text(value));
+    if (!value.empty()) explanation.attributes.emplace_back(name, octet_text(value));
   };
   if (!client.api_key.empty())
     add("api_key", describe(KeyValue{{Attribute::ApiKey, {}}, std::string(client.api_key)}).substr(8));
@@ -134,7 +136,7 @@ ClientExplanation explain_client(const ClientIdentity& client) {
   add("asn", client.asn);
   add("cert:subject", client.certificate_subject);
   if (client.token_fault) add("token", sentence_of(*client.token_fault));
-  return told;
+  return explanation;
 }
 
 }  // namespace weir::policy

@@ -31,21 +31,21 @@ std::string printable(std::string_view name) {
 
 }  // namespace
 
-unsigned status_of(const Objection& objection) noexcept {
-  if (objection.too_many_rules || objection.token == TokenFault::Unavailable) return 503;
-  if (objection.token) return 401;
-  if (objection.body == RequestBody::State::Coded) return 415;
-  if (objection.body != RequestBody::State::Whole) return 413;
-  const auto fault = objection.ambiguity ? objection.ambiguity->fault : BodyFault::None;
+unsigned status_of(const Rejection& rejection) noexcept {
+  if (rejection.too_many_rules || rejection.token == TokenFault::Unavailable) return 503;
+  if (rejection.token) return 401;
+  if (rejection.body == RequestBody::State::Coded) return 415;
+  if (rejection.body != RequestBody::State::Whole) return 413;
+  const auto fault = rejection.ambiguity ? rejection.ambiguity->fault : BodyFault::None;
   if (fault == BodyFault::Charset || fault == BodyFault::Multipart) return 415;
-  return objection.part != nullptr &&
-                 std::any_of(objection.part->begin(), objection.part->end(), is_credential)
+  return rejection.part != nullptr &&
+                 std::any_of(rejection.part->begin(), rejection.part->end(), is_credential)
              ? 401
              : 400;
 }
 
-bool is_about_path(const Objection& objection) noexcept {
-  return objection.ambiguity && objection.ambiguity->name.empty();
+bool is_about_path(const Rejection& rejection) noexcept {
+  return rejection.ambiguity && rejection.ambiguity->name.empty();
 }
 
 std::string describe(const http::Excess& excess) {
@@ -76,9 +76,9 @@ std::string describe_body_fault(const Ambiguity& ambiguity) {
   }
 }
 
-// Returns the sentence about a value that may be in the body. REQUIRES: the objection is about such a value.
-std::string describe_body(const Objection& objection) {
-  const auto& ambiguity = *objection.ambiguity;
+// Returns the sentence about a value that may be in the body. REQUIRES: the rejection is about such a value.
+std::string describe_body(const Rejection& rejection) {
+  const auto& ambiguity = *rejection.ambiguity;
   const auto value = std::string(ambiguity.place) + " " + printable(ambiguity.name);
   switch (ambiguity.fault) {
     case BodyFault::Repeated:
@@ -98,54 +98,54 @@ std::string describe_body(const Objection& objection) {
       return "the query of the request has the " + value +
              ", or a name that some servers take for it; send the field in the request body only";
     default:
-      return "rule " + objection.rule->name + " cannot read the " + value + ": " +
+      return "rule " + rejection.rule->name + " cannot read the " + value + ": " +
              describe_body_fault(ambiguity);
   }
 }
 
-// Returns the sentence about a missing part of the key. REQUIRES: the objection is about such a part.
-std::string describe_missing(const Objection& objection) {
+// Returns the sentence about a missing part of the key. REQUIRES: the rejection is about such a part.
+std::string describe_missing(const Rejection& rejection) {
   std::string values;
-  for (const auto& [kind, name] : *objection.part)
+  for (const auto& [kind, name] : *rejection.part)
     if (is_in_body(kind))
       values += (values.empty() ? "" : " or the ") +
                 std::string(kind == Attribute::Json ? "JSON member " : "form field ") + printable(name);
   return values.empty() ? "the request has nothing that identifies its client"
-                        : "rule " + objection.rule->name + " needs the " + values + " in the request body";
+                        : "rule " + rejection.rule->name + " needs the " + values + " in the request body";
 }
 
 }  // namespace
 
-std::string describe(const Objection& objection) {
-  if (objection.too_many_rules)
+std::string describe(const Rejection& rejection) {
+  if (rejection.too_many_rules)
     return "more than " + std::to_string(limit::kMaxCharges) + " limits apply to the request";
-  if (objection.excess) return describe(objection.excess);
-  if (is_about_path(objection))
+  if (rejection.excess) return describe(rejection.excess);
+  if (is_about_path(rejection))
     return "the path is ambiguous: servers may interpret it in several ways that rule " +
-           objection.rule->name + " treats differently";
-  if (objection.ambiguity && objection.ambiguity->fault != BodyFault::None) return describe_body(objection);
-  if (objection.ambiguity)
-    return "the request has several different values for the " + std::string(objection.ambiguity->place) +
-           " " + printable(objection.ambiguity->name);
-  if (objection.token == TokenFault::Unavailable)
-    return "the bearer token cannot be verified: " + std::string(sentence_of(*objection.token)) +
+           rejection.rule->name + " treats differently";
+  if (rejection.ambiguity && rejection.ambiguity->fault != BodyFault::None) return describe_body(rejection);
+  if (rejection.ambiguity)
+    return "the request has several different values for the " + std::string(rejection.ambiguity->place) +
+           " " + printable(rejection.ambiguity->name);
+  if (rejection.token == TokenFault::Unavailable)
+    return "the bearer token cannot be verified: " + std::string(sentence_of(*rejection.token)) +
            "; please retry";
-  if (objection.token && *objection.token != TokenFault::Missing)
-    return "the bearer token is invalid: " + std::string(sentence_of(*objection.token));
-  if (objection.part != nullptr) return describe_missing(objection);
-  if (objection.body == RequestBody::State::Coded)
-    return "rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
-  if (objection.body == RequestBody::State::OverMemory)
-    return "the request body is longer than max_body_memory, so rule " + objection.rule->name +
+  if (rejection.token && *rejection.token != TokenFault::Missing)
+    return "the bearer token is invalid: " + std::string(sentence_of(*rejection.token));
+  if (rejection.part != nullptr) return describe_missing(rejection);
+  if (rejection.body == RequestBody::State::Coded)
+    return "rule " + rejection.rule->name + " cannot read a request body with a Content-Encoding";
+  if (rejection.body == RequestBody::State::OverMemory)
+    return "the request body is longer than max_body_memory, so rule " + rejection.rule->name +
            " cannot read it";
-  if (objection.body != RequestBody::State::Whole)
-    return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
-           " bytes that rule " + objection.rule->name + " reads";
-  if (objection.json != JsonFault::None)
-    return "the cost in the " + printable(describe(objection.rule->cost_from)) +
-           " cannot be read: the request body " + std::string(describe(objection.json));
-  return "the cost in the " + printable(describe(objection.rule->cost_from)) + " is not a " +
-         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
+  if (rejection.body != RequestBody::State::Whole)
+    return "the request body is longer than the " + std::to_string(rejection.rule->max_body) +
+           " bytes that rule " + rejection.rule->name + " reads";
+  if (rejection.json != JsonFault::None)
+    return "the cost in the " + printable(describe(rejection.rule->cost_from)) +
+           " cannot be read: the request body " + std::string(describe(rejection.json));
+  return "the cost in the " + printable(describe(rejection.rule->cost_from)) + " is not a " +
+         (rejection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
          std::to_string(limit::kMaxCost);
 }
 

@@ -84,10 +84,10 @@ RouteFinder::RouteFinder(std::span<const Route> routes) {
 }
 
 std::optional<std::size_t> RouteFinder::choose(std::span<const Route> routes, Request& request,
-                                               Room& room) const {
-  const bool found = index_.find(request, room);
+                                               Scratch& scratch) const {
+  const bool found = index_.find(request, scratch);
   return choose_among(routes, request,
-                      found ? Positions(std::span<const MatchIndex::Position>(room)) : Positions(routes));
+                      found ? Positions(std::span<const MatchIndex::Position>(scratch)) : Positions(routes));
 }
 
 void take_route(std::span<const Route> routes, std::size_t index, Request& request) noexcept {

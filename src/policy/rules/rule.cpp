@@ -172,7 +172,7 @@ AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant,
                            limit::Factor factor = limit::kWholeFactor) {
   if (factor != limit::kWholeFactor) {
     const auto* scaled = numbers.scaled[factor - 1U].get();
-    return {.limiter = scaled, .told = scaled, .variant = variant, .factor = factor};
+    return {.limiter = scaled, .advertised = scaled, .variant = variant, .factor = factor};
   }
   return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
 }
@@ -204,12 +204,12 @@ template <class Numbers>
 AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
   if (applied.elastic) {
     const auto& share = numbers.elastic->local_share;
-    if (share) applied.limiter = applied.told = share->get();
+    if (share) applied.limiter = applied.advertised = share->get();
   } else if (numbers.local_share && applied.factor != limit::kWholeFactor) {
-    applied.limiter = applied.told = numbers.scaled_share[applied.factor - 1U].get();
+    applied.limiter = applied.advertised = numbers.scaled_share[applied.factor - 1U].get();
   } else if (numbers.local_share) {
-    applied.told = numbers.local_share->get();
-    applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.told;
+    applied.advertised = numbers.local_share->get();
+    applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.advertised;
   }
   return applied;
 }

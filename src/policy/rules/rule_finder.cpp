@@ -18,17 +18,17 @@ RuleFinder::RuleFinder(std::span<const Rule> rules)
   for_requests_ = MatchIndex(matches, std::move(of_requests));
 }
 
-RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request, Room& room) const {
+RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request, Scratch& scratch) const {
   if (returns_all_) return rules;
-  auto& positions = room.positions;
+  auto& positions = scratch.positions;
   positions.clear();
   for_requests_.append(request, positions);
   if (!request.domain.empty() || !request.descriptors.empty()) for_questions_.append(request, positions);
   std::sort(positions.begin(), positions.end());
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
-  room.rules.clear();
-  for (const auto position : positions) room.rules.push_back(&rules[position]);
-  return RuleList(std::span<const Rule* const>(room.rules));
+  scratch.rules.clear();
+  for (const auto position : positions) scratch.rules.push_back(&rules[position]);
+  return RuleList(std::span<const Rule* const>(scratch.rules));
 }
 
 namespace {

@@ -12,9 +12,10 @@ using base::SipHash128;
 
 // Collects the variants of one rule for a snapshot. A variant gets its name from the same values as the
 // limiter's mark in name_key.cpp.
-class Gathering {
+class VariantCollector {
  public:
-  explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
+  explicit VariantCollector(const Rule& rule)
+      : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
   // Adds the limiters of the rule, of an override or of a tier. Must be called in the order of
   // AppliedLimiter::variant. `kind`: 0 for the rule, 1 for an override (named by its identity), 2 for a tier.
@@ -79,7 +80,7 @@ class Gathering {
 };
 
 limit::SavedRule saved_rule(const Rule& rule) {
-  Gathering gathering(rule);
+  VariantCollector gathering(rule);
   gathering.add(0, 0, "", rule);
   const auto identities = override_identities(rule);
   for (std::size_t i = 0; i < identities.size(); ++i) gathering.add(1, identities[i], "", rule.overrides[i]);

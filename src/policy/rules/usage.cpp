@@ -62,7 +62,7 @@ bool tells_clients(const Rule& rule) noexcept {
          counts_clients(rule.key);
 }
 
-bool may_tell(const Rule& rule, const Request& request) {
+bool may_show(const Rule& rule, const Request& request) {
   return tells_clients(rule) && rule.match.holds_for_client(request);
 }
 
@@ -78,9 +78,9 @@ std::string whole_seconds(base::Duration duration) {
   return std::to_string(base::ceil_seconds(duration));
 }
 
-void append_line(std::string& out, const UsageLine& line) {
+void append_line(std::string& out, const ClientLimit& line) {
   const auto state = state_of(*line.rule, line.applied, line.charge.key, line.outcome);
-  const auto& limiter = *line.applied.told;
+  const auto& limiter = *line.applied.advertised;
   out += R"({"rule":")" + line.rule->name + R"(","limit":)" + std::to_string(state.limit);
   if (line.known) {
     out += ",\"used\":" + std::to_string(state.limit - state.remaining);
@@ -97,13 +97,13 @@ void append_line(std::string& out, const UsageLine& line) {
 
 }  // namespace
 
-std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
-                                   const NamingKeys& keys) {
-  std::vector<UsageLine> lines;
+std::vector<ClientLimit> limits_of_client(std::span<const Rule> rules, const Request& request,
+                                          const NamingKeys& keys) {
+  std::vector<ClientLimit> lines;
   Namer namer(request);
   for (const Rule& rule : rules) {
     if (lines.size() == limit::kMaxCharges) break;
-    if (!may_tell(rule, request) || has_ambiguous_key(rule, request)) continue;
+    if (!may_show(rule, request) || has_ambiguous_key(rule, request)) continue;
     const auto applied = applied_limiter_of_client(rule, request);
     const auto key = rule.store == Store::Memory ? namer.name(rule, applied, keys.table)
                                                  : namer.name_in_redis(rule, applied, keys);
@@ -128,7 +128,7 @@ bool needs_claims_for_usage(std::span<const Rule> rules, const Request& request)
   });
 }
 
-void append_usage_json(std::string& out, std::span<const UsageLine> lines) {
+void append_usage_json(std::string& out, std::span<const ClientLimit> lines) {
   out += R"({"limits":[)";
   for (const auto& line : lines) {
     if (&line != lines.data()) out += ",";

@@ -23,11 +23,11 @@ RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcom
 void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (bill.line(i).applied.counted) continue;
+    if (bill.source(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
-    if (outcomes[i].penalty_begins) worker_.counters.penalties(bill.line(i).rule->index).add();
+    if (outcomes[i].penalty_begins) worker_.counters.penalties(bill.source(i).rule->index).add();
     if (admitted || !outcomes[i].allowed)
-      worker_.counters.decisions(bill.line(i).rule->index, outcome_of(charge, outcomes[i])).add();
+      worker_.counters.decisions(bill.source(i).rule->index, outcome_of(charge, outcomes[i])).add();
   }
 }
 
@@ -35,31 +35,31 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
 // request, only the refusing rules of a refused one. Omits admitted checks, which use nothing. An overdraft
 // is used in any case.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
-  observe::TopClients::Writing writing(top, charged_at_);
-  for (const auto* bill : asked())
+  observe::TopClients::Writer writing(top, charged_at_);
+  for (const auto* bill : decisive_bills())
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      const auto& line = bill->line(i);
+      const auto& source = bill->source(i);
       auto charge = bill->charges()[i];
-      charge.cost += line.overdraft;
-      const bool allowed = bill->outcomes()[i].allowed || line.overdraft != 0;
-      const bool used = (admitted || line.overdraft != 0) && charge.cost != 0;
-      if (line.applied.counted || (allowed && !used)) continue;
+      charge.cost += source.overdraft;
+      const bool allowed = bill->outcomes()[i].allowed || source.overdraft != 0;
+      const bool used = (admitted || source.overdraft != 0) && charge.cost != 0;
+      if (source.applied.counted || (allowed && !used)) continue;
       charge.cost = limit::units_to_fit(charge);
-      charge.key = key_told(*bill, i);
-      const policy::RequestOfLine seen(buffers_.request, line.descriptors);
-      writing.add(*line.rule, charge, allowed, *seen);
+      charge.key = reported_key(*bill, i);
+      const policy::RequestOfCharge seen(buffers_.request, source.descriptors);
+      writing.add(*source.rule, charge, allowed, *seen);
     }
 }
 
 // For each rule that refuses the request, counts a refusal of the client if an alert watches the clients of
 // the rule.
 void AdmissionController::count_refused_clients(observe::RefusedClients& refused) {
-  for (const auto* bill : asked())
+  for (const auto* bill : decisive_bills())
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      const auto& line = bill->line(i);
-      if (line.applied.counted || bill->outcomes()[i].allowed) continue;
-      const policy::RequestOfLine seen(buffers_.request, line.descriptors);
-      refused.add(*line.rule, key_told(*bill, i), *seen);
+      const auto& source = bill->source(i);
+      if (source.applied.counted || bill->outcomes()[i].allowed) continue;
+      const policy::RequestOfCharge seen(buffers_.request, source.descriptors);
+      refused.add(*source.rule, reported_key(*bill, i), *seen);
     }
 }
 
@@ -93,13 +93,13 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// Takes permits for the charges that Redis did not answer (`unasked`): the request proceeds without them.
-void AdmissionController::hold_unasked(limit::LineSet unasked) {
+// Takes permits for the charges that Redis did not answer (`unanswered`): the request proceeds without them.
+void AdmissionController::hold_unanswered(limit::ChargeSet unanswered) {
   if (!config_.names_agreed) return;  // other weirs name the keys differently
   const auto charges = buffers_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];
-    if ((unasked >> i & 1U) == 0 || charge.cost == 0 || !limit::holds(*charge.limiter)) continue;
+    if ((unanswered >> i & 1U) == 0 || charge.cost == 0 || !limit::holds(*charge.limiter)) continue;
     worker_.redis->hold(charge);
     buffers_.shared_permits.emplace_back(*worker_.redis, charge);
   }
@@ -107,14 +107,14 @@ void AdmissionController::hold_unasked(limit::LineSet unasked) {
 
 bool AdmissionController::holds_until_answered() const {
   if (!holds()) return false;
-  for (const auto* bill : asked())
+  for (const auto* bill : decisive_bills())
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (bill->line(i).rule->hold == policy::Hold::Answer && limit::holds(*bill->charges()[i].limiter))
+      if (bill->source(i).rule->hold == policy::Hold::Answer && limit::holds(*bill->charges()[i].limiter))
         return true;
   return false;
 }
 
-void AdmissionController::let_go() {
+void AdmissionController::forget_charges() {
   buffers_.permits.clear();
   buffers_.shared_permits.clear();
 }
@@ -138,31 +138,31 @@ void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) 
 
 // Returns the bills (lists of charges) that were charged or looked up. If a local limit refused the request,
 // omits the bill for Redis, because weir has not asked Redis.
-std::span<const policy::Bill* const> AdmissionController::asked() const {
-  return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
+std::span<const policy::Bill* const> AdmissionController::decisive_bills() const {
+  return std::span(bills_).first(local_charged_ || refused_without_redis_ ? bills_.size() : 1);
 }
 
 AdmissionResult AdmissionController::rule() {
   if (!buffers_.request.descriptors.empty()) overdraw();
-  const auto decision = policy::decide(asked(), decided_at_);
-  heard_ = asked().size();
-  for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  const auto decision = policy::decide(decisive_bills(), decided_at_);
+  decisive_count_ = decisive_bills().size();
+  for (const auto* bill : decisive_bills()) count(*bill, decision.verdict != policy::Verdict::Reject);
   try {
     if (auto* top = worker_.counters.top.get())
       count_clients(*top, decision.verdict != policy::Verdict::Reject);
     if (auto& refused = *worker_.counters.refused_clients; refused.is_on()) count_refused_clients(refused);
   } catch (const std::bad_alloc&) {  // no memory to count the client
   }
-  if (decision.verdict == policy::Verdict::Reject) let_go();
+  if (decision.verdict == policy::Verdict::Reject) forget_charges();
   return {.decision = decision};
 }
 
 AdmissionController::Delayed AdmissionController::delayed() const {
-  const auto slowest = policy::longest_delay(asked());
-  const auto& charge = slowest.bill->charges()[slowest.line];
-  const auto& outcome = slowest.bill->outcomes()[slowest.line];
+  const auto slowest = policy::longest_delay(decisive_bills());
+  const auto& charge = slowest.bill->charges()[slowest.index];
+  const auto& outcome = slowest.bill->outcomes()[slowest.index];
   const bool in_redis = slowest.bill == &buffers_.evaluation.remote;
-  Delayed delayed{.charge = charge, .rule = slowest.bill->line(slowest.line).rule};
+  Delayed delayed{.charge = charge, .rule = slowest.bill->source(slowest.index).rule};
   const auto here = since(slowest.bill);
   delayed.departure = {
       .at = here + outcome.delay,
@@ -170,52 +170,54 @@ AdmissionController::Delayed AdmissionController::delayed() const {
       .charge = charge,
       .in_redis = in_redis,
       .overflow = outcome.overflow,
-      .shared_places = shared_places(*delayed.rule, charge)};
-  for (const auto* bill : asked())
+      .shared_max_waiting = shared_max_waiting(*delayed.rule, charge)};
+  for (const auto* bill : decisive_bills())
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto delay = bill->outcomes()[i].delay;
-      if (bill->charges()[i].enforced && delay.count() > 0 && slowest != policy::BillLineRef{bill, i})
+      if (bill->charges()[i].enforced && delay.count() > 0 && slowest != policy::ChargeRef{bill, i})
         delayed.not_before = std::max(delayed.not_before, since(bill) + delay);
     }
-  if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
+  if (displacement_ && displacement_->departure.charge.key == delayed.charge.key)
+    delayed.departure = displacement_->departure;
   return delayed;
 }
 
 // Returns the key of a charge as logs show it. For a charge that this process made in place of Redis (the
 // fallback), returns the client's key in Redis. So the logged key does not change while Redis is unavailable.
-limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
-  const auto& key = bill.charges()[line].key;
+limit::Key AdmissionController::reported_key(const policy::Bill& bill, std::size_t index) const {
+  const auto& key = bill.charges()[index].key;
   if (&bill != &buffers_.fallback) return key;
-  const auto& [rule, applied, descriptors, overdraft] = bill.line(line);
-  const policy::RequestOfLine seen(buffers_.request, descriptors);
+  const auto& [rule, applied, descriptors, overdraft] = bill.source(index);
+  const policy::RequestOfCharge seen(buffers_.request, descriptors);
   return policy::name_in_redis(*rule, applied, *seen, config_.names).value_or(key);
 }
 
 std::optional<limit::Key> AdmissionController::key_in(const policy::Rule* rule) const {
   if (rule == nullptr) return std::nullopt;
-  const auto [bill, line] = policy::line_of(bills_, *rule);
-  return bill != nullptr ? std::optional(key_told(*bill, line)) : std::nullopt;
+  const auto [bill, index] = policy::charge_of(bills_, *rule);
+  return bill != nullptr ? std::optional(reported_key(*bill, index)) : std::nullopt;
 }
 
 boost::container::static_vector<observe::AppliedRule, AdmissionController::kMostAsked>
-AdmissionController::what_rules_said() const {
-  boost::container::static_vector<observe::AppliedRule, kMostAsked> said;
-  for (const auto* bill : std::span(bills_).first(heard_))
-    for (std::size_t i = 0; i < bill->charges().size() && said.size() < said.capacity(); ++i) {
-      const auto& [rule, applied, descriptors, overdraft] = bill->line(i);
+AdmissionController::applied_rules() const {
+  boost::container::static_vector<observe::AppliedRule, kMostAsked> all_rules;
+  for (const auto* bill : std::span(bills_).first(decisive_count_))
+    for (std::size_t i = 0; i < bill->charges().size() && all_rules.size() < all_rules.capacity(); ++i) {
+      const auto& [rule, applied, descriptors, overdraft] = bill->source(i);
       if (applied.counted) continue;
       const auto& charge = bill->charges()[i];
-      const bool won = won_ && won_->departure.charge.key == charge.key;
+      const bool won = displacement_ && displacement_->departure.charge.key == charge.key;
       const auto outcome = outcome_of(charge, bill->outcomes()[i]);
-      said.push_back({.rule = rule,
-                      .key = charge.key,
-                      .cost = charge.cost,
-                      .says = won ? "won" : observe::kRuleOutcomeNames[static_cast<std::size_t>(outcome)],
-                      .variant = applied.variant,
-                      .elastic = applied.elastic,
-                      .factor = applied.factor});
+      all_rules.push_back(
+          {.rule = rule,
+           .key = charge.key,
+           .cost = charge.cost,
+           .outcome = won ? "won" : observe::kRuleOutcomeNames[static_cast<std::size_t>(outcome)],
+           .variant = applied.variant,
+           .elastic = applied.elastic,
+           .factor = applied.factor});
     }
-  return said;
+  return all_rules;
 }
 
 base::TimePoint AdmissionController::reset_at(const policy::Decision& decision) const noexcept {
@@ -223,7 +225,7 @@ base::TimePoint AdmissionController::reset_at(const policy::Decision& decision) 
   const auto step = worker_.clock_step != nullptr ? worker_.clock_step->seconds() : std::chrono::seconds{0};
   const auto speaks_in = [&](const policy::Bill& bill) {
     for (std::size_t i = 0; i < bill.charges().size(); ++i)
-      if (bill.line(i).rule == decision.rule) return true;
+      if (bill.source(i).rule == decision.rule) return true;
     return false;
   };
   if (speaks_in(buffers_.evaluation.remote))
@@ -235,9 +237,9 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
                                       AdmissionResult& admission_result) {
   auto& evaluation = buffers_.evaluation;
   charged_at_ = decided_at_ = now;
-  admission_result.objection = evaluation.collect(buffers_.rules, buffers_.request, config_.names);
-  if (admission_result.objection) return true;
-  if (refused_unasked(now)) {
+  admission_result.rejection = evaluation.collect(buffers_.rules, buffers_.request, config_.names);
+  if (admission_result.rejection) return true;
+  if (refused_without_redis(now)) {
     admission_result = rule();
     return true;
   }
@@ -253,25 +255,25 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
 // Returns true if this process knows from an earlier answer of Redis (DenyCache) that Redis would refuse the
 // request. In that case nothing is charged. The local limits are looked up, because Retry-After must state
 // the longest wait of all refusals.
-bool AdmissionController::refused_unasked(base::TimePoint now) {
+bool AdmissionController::refused_without_redis(base::TimePoint now) {
   auto& local = buffers_.evaluation.local;
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   // If a rule has a settlement, a correction of an earlier charge may have freed units since Redis answered.
   // So only a penalty, which no correction ends, is a certain refusal by that rule.
-  const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
+  const auto is_settled = [&](std::size_t i) { return remote.source(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
   if (!there) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && remote.outcomes()[i].penalty_left.count() == 0) return false;
-  refused_unasked_ = true;
+  refused_without_redis_ = true;
   redis_now_ = *there;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].enforced && !remote.outcomes()[i].allowed)
-      worker_.counters.denied_here(remote.line(i).rule->index).add();
+      worker_.counters.denied_here(remote.source(i).rule->index).add();
   for (std::size_t i = 0; i < local.charges().size(); ++i) {
     local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
     note_refusal(local.charges()[i], now, local.outcomes()[i]);
@@ -280,13 +282,13 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
 }
 
 bool AdmissionController::refuses_by_head(base::TimePoint now, AdmissionResult& admission_result) {
-  admission_result.objection =
+  admission_result.rejection =
       buffers_.evaluation.collect_by_head(buffers_.rules, buffers_.request, config_.names);
   return refuses_so_far(now, admission_result);
 }
 
 bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResult& admission_result) {
-  admission_result.objection =
+  admission_result.rejection =
       buffers_.evaluation.collect_unverified(buffers_.rules, buffers_.request, config_.names);
   return refuses_so_far(now, admission_result);
 }
@@ -295,8 +297,8 @@ bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResul
 // was refused.
 bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& admission_result) {
   charged_at_ = decided_at_ = now;
-  if (admission_result.objection) return true;
-  if (!refused_unasked(now) && !refused_here(now)) return false;
+  if (admission_result.rejection) return true;
+  if (!refused_without_redis(now) && !refused_here(now)) return false;
   admission_result = rule();
   return true;
 }
@@ -318,7 +320,7 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   // in between
   hold(bill);
   refund();
-  let_go();
+  forget_charges();
   buffers_.journal.clear();
   return false;
 }
@@ -326,18 +328,18 @@ bool AdmissionController::refused_here(base::TimePoint now) {
 net::Task<AdmissionResult> AdmissionController::ask_redis() {
   auto& remote = buffers_.evaluation.remote;
   make_room_for_permits(remote);
-  auto unasked = limit::all_lines(remote.charges().size());
+  auto unanswered = limit::all_charges(remote.charges().size());
   net::ErrorCode ec = redis::StoreError::Away;
   if (config_.names_agreed)
-    ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
+    ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unanswered);
   decided_at_ = worker_.clock.now();
   if (ec) {
     worker_.counters.store_failures.add();
     for (std::size_t i = 0; i < remote.charges().size(); ++i)
-      if ((unasked >> i & 1U) != 0)
-        worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
-    if (ec == redis::StoreError::Timeout) overdraw_late(unasked);
-    co_return fall_back(unasked);
+      if ((unanswered >> i & 1U) != 0)
+        worker_.counters.decisions(remote.source(i).rule->index, RuleOutcome::StoreFailed).add();
+    if (ec == redis::StoreError::Timeout) overdraw_late(unanswered);
+    co_return fall_back(unanswered);
   }
   keep_remote({});
   auto admission_result = rule();
@@ -347,13 +349,13 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
 
 // Records what Redis charged. If Redis refused an enforced charge, it made none of the charges. Steps that
 // need memory come last, so that all charges are refunded if memory runs out.
-void AdmissionController::keep_remote(limit::LineSet unasked) {
+void AdmissionController::keep_remote(limit::ChargeSet unanswered) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   const auto outcomes = remote.outcomes();
-  bool fits = unasked != limit::all_lines(charges.size());
+  bool fits = unanswered != limit::all_charges(charges.size());
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if ((unasked >> i & 1U) != 0)
+    if ((unanswered >> i & 1U) != 0)
       outcomes[i] = {};  // Redis charged nothing here
     else
       fits = fits && (outcomes[i].allowed || !charges[i].enforced);
@@ -366,24 +368,24 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
 
 // Stores the rules that limit WebSocket or gRPC messages and whose charge Redis did not answer. For these
 // rules this process counts the messages, under the client's key in Redis.
-void AdmissionController::remember_message_rules(limit::LineSet unasked) {
+void AdmissionController::remember_message_rules(limit::ChargeSet unanswered) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {
-    const auto& line = remote.line(i);
-    if ((unasked >> i & 1U) != 0 && line.rule->messages && !line.applied.counted)
-      buffers_.unasked.push_back({line.rule, remote.charges()[i]});
+    const auto& source = remote.source(i);
+    if ((unanswered >> i & 1U) != 0 && source.rule->messages && !source.applied.counted)
+      buffers_.unanswered.push_back({source.rule, remote.charges()[i]});
   }
 }
 
 // Decides about charges for which Redis gave no answer: applies the on_store_failure of each rule.
-AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
+AdmissionResult AdmissionController::fall_back(limit::ChargeSet unanswered) {
   auto& remote = buffers_.evaluation.remote;
-  keep_remote(unasked);
+  keep_remote(unanswered);
   const auto* closed =
-      buffers_.evaluation.fall_back(buffers_.request, config_.names, buffers_.fallback, unasked);
-  if (closed == nullptr) hold_unasked(unasked);
-  remember_message_rules(unasked);
-  remote.remove(unasked);
+      buffers_.evaluation.fall_back(buffers_.request, config_.names, buffers_.fallback, unanswered);
+  if (closed == nullptr) hold_unanswered(unanswered);
+  remember_message_rules(unanswered);
+  remote.remove(unanswered);
   if (!remote.empty() && !remote_charged_) {
     buffers_.fallback.clear();
     auto refusal = rule();
@@ -391,7 +393,7 @@ AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
     return refusal;
   }
   if (closed != nullptr) {
-    let_go();
+    forget_charges();
     refund();
     return {.closed = closed};
   }

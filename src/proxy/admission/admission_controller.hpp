@@ -21,8 +21,8 @@ namespace weir::proxy {
 
 struct AdmissionResult {
   policy::Decision decision{};
-  // If there is no decision, either `objection` or `closed` is set.
-  policy::Objection objection{};         // the request lacks something that a rule needs
+  // If there is no decision, either `rejection` or `closed` is set.
+  policy::Rejection rejection{};         // the request lacks something that a rule needs
   const policy::Rule* closed = nullptr;  // Redis is unavailable and the rule has on_store_failure = "closed"
 };
 
@@ -65,7 +65,7 @@ class AdmissionController {
 
   // Records that the request waits in the lane (the queue of one key) of this departure. From now on the
   // shaper owns the departure.
-  void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
+  void hand_to_queue(const Departure& departure) { queue_lane_ = departure.charge.key; }
   // Records which departure the request took, so that refund() returns this departure. The shaper exchanges
   // departures between requests, so the request may have taken another departure than the promised one.
   void note_taken(const Departure& departure) { taken_ = departure; }
@@ -77,7 +77,7 @@ class AdmissionController {
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
   // Returns the outcome of each rule. Omits rules whose store could not be asked. The entries point to the
   // rules.
-  [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
+  [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> applied_rules() const;
 
   // Must be called before the decision on a question, whose asker may settle any charge.
   void expect_settlement() noexcept { settles_any_ = true; }
@@ -85,11 +85,13 @@ class AdmissionController {
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
   // Returns the decision by the present outcomes of the charges, which a settlement may have changed since
   // the request was admitted.
-  [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
+  [[nodiscard]] policy::Decision current_decision() const {
+    return policy::decide(decisive_bills(), decided_at_);
+  }
   // Returns the decision that concerns one descriptor of a question, also after a refusal has refunded the
   // charges. `descriptor`: its index in Request::descriptors. REQUIRES that there is a decision.
   [[nodiscard]] policy::Decision decision_for_descriptor(std::size_t descriptor) const {
-    return policy::decide_for_descriptor(std::span(bills_).first(heard_), decided_at_, descriptor);
+    return policy::decide_for_descriptor(std::span(bills_).first(decisive_count_), decided_at_, descriptor);
   }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
   // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state
@@ -128,40 +130,40 @@ class AdmissionController {
   void abandon() noexcept;
 
  private:
-  void refund_but(const limit::Key* lane);
+  void refund_except(const limit::Key* lane);
   void refund_here(const limit::Charge& charge, base::TimePoint departure, base::TimePoint now,
                    bool overflow);
   void leave_to_lane(const Departure& departure);
-  [[nodiscard]] bool refused_unasked(base::TimePoint now);
+  [[nodiscard]] bool refused_without_redis(base::TimePoint now);
   [[nodiscard]] bool refused_here(base::TimePoint now);
   [[nodiscard]] bool refuses_so_far(base::TimePoint now, AdmissionResult& admission_result);
   [[nodiscard]] AdmissionResult rule();
   void overdraw();
-  void overdraw_late(limit::LineSet unasked);
-  [[nodiscard]] AdmissionResult fall_back(limit::LineSet unasked);
+  void overdraw_late(limit::ChargeSet unanswered);
+  [[nodiscard]] AdmissionResult fall_back(limit::ChargeSet unanswered);
   void count(const policy::Bill& bill, bool admitted);
   void count_clients(observe::TopClients& top, bool admitted);
   void count_refused_clients(observe::RefusedClients& refused);
-  [[nodiscard]] limit::Key key_told(const policy::Bill& bill, std::size_t line) const;
+  [[nodiscard]] limit::Key reported_key(const policy::Bill& bill, std::size_t index) const;
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
-  void hold_unasked(limit::LineSet unasked);
-  void keep_remote(limit::LineSet unasked);
-  void remember_message_rules(limit::LineSet unasked);
-  void let_go();
+  void hold_unanswered(limit::ChargeSet unanswered);
+  void keep_remote(limit::ChargeSet unanswered);
+  void remember_message_rules(limit::ChargeSet unanswered);
+  void forget_charges();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
-  // refund…(), abandon(), leave_to_lane(), and the functions from here to charge_but() are defined in
+  // refund…(), abandon(), leave_to_lane(), and the functions from here to charge_except() are defined in
   // transfers.cpp.
   [[nodiscard]] bool charge_or_displace(base::TimePoint now, policy::Priority priority);
   void note_refusal(const limit::Charge& charge, base::TimePoint now, limit::Outcome& outcome);
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
-  [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
-  [[nodiscard]] std::span<const policy::Bill* const> asked() const;
+  [[nodiscard]] bool charge_except(std::size_t index, base::TimePoint now);
+  [[nodiscard]] std::span<const policy::Bill* const> decisive_bills() const;
   // Returns how many units may wait in this charge's lane if all clients share the lane; 0 for a lane of one
-  // client (Departure::shared_places).
-  [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
-                                                   const limit::Charge& charge) noexcept {
+  // client (Departure::shared_max_waiting).
+  [[nodiscard]] static std::uint64_t shared_max_waiting(const policy::Rule& rule,
+                                                        const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
   // Returns the time, by this weir's clock, that the outcomes of `bill` describe.
@@ -174,21 +176,21 @@ class AdmissionController {
   ExchangeBuffers& buffers_;
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
-  std::optional<Departure> taken_;       // the departure that the request took (note_taken)
-  std::optional<limit::Key> entrusted_;  // the lane in which the shaper owns the departure (hand_to_queue)
-  std::optional<Queue::Won> won_;        // the departure that displace() took for this request
-  base::TimePoint charged_at_{};         // when the key table was charged
+  std::optional<Departure> taken_;                   // the departure that the request took (note_taken)
+  std::optional<limit::Key> queue_lane_;             // the lane in which the shaper owns the departure
+  std::optional<Queue::Displacement> displacement_;  // the departure that displace() took for this request
+  base::TimePoint charged_at_{};                     // when the key table was charged
   // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.
   base::TimePoint decided_at_{};
-  base::TimePoint redis_now_{};  // Redis's time, from which the outcomes of its bill measure durations
-  std::size_t heard_ = 0;        // number of bills at the front of bills_ on which the decision is based
+  base::TimePoint redis_now_{};     // Redis's time, from which the outcomes of its bill measure durations
+  std::size_t decisive_count_ = 0;  // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;
-  bool settles_any_ = false;      // true: any charge may be settled (expect_settlement)
-  bool kept_ = false;             // true: abandon() must not refund the charges (keep)
-  bool overdrawn_late_ = false;   // true: overdraw_late() was called
-  bool refused_unasked_ = false;  // true: the DenyCache knows that Redis would refuse; Redis was not asked
+  bool settles_any_ = false;            // true: any charge may be settled (expect_settlement)
+  bool kept_ = false;                   // true: abandon() must not refund the charges (keep)
+  bool overdrawn_late_ = false;         // true: overdraw_late() was called
+  bool refused_without_redis_ = false;  // true: the DenyCache refused, so Redis was not asked
 };
 
 }  // namespace weir::proxy

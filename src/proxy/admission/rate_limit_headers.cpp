@@ -51,9 +51,9 @@ std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
 
 // Appends the challenge for a token that weir rejects, with the reason. Must not be called for a request
 // without a token, because such a challenge has no error (RFC 6750 §3).
-void append_challenge(std::string& fields, const policy::Objection& objection) {
+void append_challenge(std::string& fields, const policy::Rejection& rejection) {
   fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
-  fields += policy::sentence_of(*objection.token);
+  fields += policy::sentence_of(*rejection.token);
   fields += "\"\r\n";
 }
 
@@ -75,16 +75,16 @@ void append_error(std::string& fields, std::string& body, unsigned status, std::
   if (status == 401) fields += challenge_to(client);
 }
 
-void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
+void append_rejection(std::string& fields, std::string& body, const policy::Rejection& rejection,
                       const policy::ClientSettings& client) {
-  const auto status = policy::status_of(objection);
+  const auto status = policy::status_of(rejection);
   // RFC 9110 §15.5.16 recommends this field if the encoding is the cause of a 415.
-  if (objection.body == policy::RequestBody::State::Coded) fields = "Accept-Encoding: identity\r\n";
-  if (status == 401 && objection.token && *objection.token != policy::TokenFault::Missing) {
-    append_challenge(fields, objection);
-    return http::append_error_json(body, status, policy::describe(objection));
+  if (rejection.body == policy::RequestBody::State::Coded) fields = "Accept-Encoding: identity\r\n";
+  if (status == 401 && rejection.token && *rejection.token != policy::TokenFault::Missing) {
+    append_challenge(fields, rejection);
+    return http::append_error_json(body, status, policy::describe(rejection));
   }
-  append_error(fields, body, status, policy::describe(objection), client);
+  append_error(fields, body, status, policy::describe(rejection), client);
 }
 
 void keep_stricter(http::Fields& theirs, std::string& ours) {

@@ -46,7 +46,7 @@ void append_error(std::string& fields, std::string& body, unsigned status, std::
                   const policy::ClientSettings& client);
 
 // Writes the error for a request to which a rule objects. REQUIRES an empty body.
-void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
+void append_rejection(std::string& fields, std::string& body, const policy::Rejection& rejection,
                       const policy::ClientSettings& client);
 
 }  // namespace weir::proxy

@@ -26,21 +26,21 @@ void Settlements::for_each_charge(Visit visit) {
   for (const auto& bill_charge : charged_bills_) {
     const auto& bill = *bill_charge.bill;
     for (std::size_t i = 0; i < bill.charges().size(); ++i)
-      if (bill.outcomes()[i].allowed && bill.charges()[i].cost != 0) visit(ChargedLine{bill_charge, i});
+      if (bill.outcomes()[i].allowed && bill.charges()[i].cost != 0) visit(OpenCharge{bill_charge, i});
   }
 }
 
 template <class Visit>
-void Settlements::for_each_line(Visit visit) {
-  for_each_charge([&](const ChargedLine& line) {
-    if (const auto& settlement = line.rule().settlement) visit(line, *settlement);
+void Settlements::for_each_settlement(Visit visit) {
+  for_each_charge([&](const OpenCharge& open) {
+    if (const auto& settlement = open.rule().settlement) visit(open, *settlement);
   });
 }
 
 void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
   charged_bills_.push_back({&bill, store, charged_at});
   is_call_ = http::is_grpc(buffers_.head.fields);
-  for_each_line([this](const ChargedLine&, const Settlement& settlement) {
+  for_each_settlement([this](const OpenCharge&, const Settlement& settlement) {
     wait_ = Wait::Answer;
     call_open_ = call_open_ || is_by_call(settlement);
     const bool by_bytes = settlement.kind == Settlement::Kind::Bytes;
@@ -50,29 +50,29 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
 }
 
 void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
-                           limit::LineSet lines) {
+                           limit::ChargeSet lines) {
   now_ = now;
   const ChargedBill checked{&bill, store, checked_at};
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto units = bill.line(i).overdraft;
+    const auto units = bill.source(i).overdraft;
     if (units == 0 || (lines >> i & 1U) == 0) continue;
-    const ChargedLine line{checked, i};
-    const bool allowed = line.outcome().allowed;
+    const OpenCharge open{checked, i};
+    const bool allowed = open.outcome().allowed;
     if (store == Store::Table)
-      settle_here(line, units, units);
+      settle_here(open, units, units);
     else
-      settle_in_redis(line, units, units);
-    line.outcome().allowed = allowed;
-    count(line, Settled::Debt);
+      settle_in_redis(open, units, units);
+    open.outcome().allowed = allowed;
+    count(open, Settled::Debt);
   }
 }
 
 bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
-  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+  for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     const bool enforced =
-        line.rule().mode == policy::Mode::Enforce;  // not for a shadow rule, which must not change the answer
+        open.rule().mode == policy::Mode::Enforce;  // not for a shadow rule, which must not change the answer
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
@@ -89,8 +89,8 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
     if (call) changed = settle_calls(*call);
     if (!call) wait_ = Wait::Body;
   }
-  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
-    if (!is_by_call(settlement)) changed = settle_by_head(line, settlement, head) || changed;
+  for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
+    if (!is_by_call(settlement)) changed = settle_by_head(open, settlement, head) || changed;
   });
   return changed;
 }
@@ -100,76 +100,76 @@ void Settlements::settle_to_stated(limit::Cost actual, base::TimePoint now) {
   wait_ = Wait::Nothing;
   call_open_ = bytes_open_ = false;
   bool any = false;
-  for_each_line([&](const ChargedLine&, const Settlement&) { any = true; });
+  for_each_settlement([&](const OpenCharge&, const Settlement&) { any = true; });
   const bool stated = buffers_.request.stated_cost.has_value();
-  for_each_charge([&](const ChargedLine& line) {
-    const auto& rule = line.rule();
+  for_each_charge([&](const OpenCharge& open) {
+    const auto& rule = open.rule();
     const bool by_default = rule.cost_from.kind == policy::CostSource::Kind::None && (stated || !any);
-    if ((rule.settlement || by_default) && !limit::holds(*line.charge().limiter))
-      (void)settle_to(line, actual);
+    if ((rule.settlement || by_default) && !limit::holds(*open.charge().limiter))
+      (void)settle_to(open, actual);
   });
 }
 
 // Settles a charge if the status and the head of the answer suffice. Returns true if the amount changed.
-bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& settlement,
+bool Settlements::settle_by_head(const OpenCharge& open, const Settlement& settlement,
                                  const http::ResponseHead* head) {
-  if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
+  if (!policy::is_charged(settlement, status_)) return settle_to(open, 0);
   if (settlement.kind == Settlement::Kind::Bytes) return false;
   if (settlement.kind == Settlement::Kind::None) {
-    count(line, Settled::Charged);
+    count(open, Settled::Charged);
     return false;
   }
-  if (head == nullptr) return settle(line, {});
+  if (head == nullptr) return settle(open, {});
   if (settlement.kind == Settlement::Kind::Header)
-    return settle(line, policy::reported_cost_in_head(settlement, head->fields));
-  if (head->framing == http::Framing::None) return settle(line, {});
+    return settle(open, policy::reported_cost_in_head(settlement, head->fields));
+  if (head->framing == http::Framing::None) return settle(open, {});
   length_ = head->framing == http::Framing::Length ? head->content_length : 0;
   const auto* type = http::find_field(head->fields, "content-type");
   format_ = type != nullptr ? http::stream_format(type->value) : std::nullopt;
   if (is_coded(*head) || (!format_ && length_ > settlement.max_body))
-    return settle(line, {ReportedCost::State::Unreadable});
-  if (format_) open_stream(line, settlement);
+    return settle(open, {ReportedCost::State::Unreadable});
+  if (format_) open_stream(open, settlement);
   most_ = std::max(most_, settlement.max_body);
   wait_ = Wait::Body;
   return false;
 }
 
-void Settlements::open_stream(const ChargedLine& line, const Settlement& settlement) {
+void Settlements::open_stream(const OpenCharge& open, const Settlement& settlement) {
   const auto same = [&](const StreamOfRule& one) { return one.settlement == &settlement; };
   if (std::none_of(stream_costs_.begin(), stream_costs_.end(), same))
     stream_costs_.push_back({&settlement, {settlement, *format_}});
   if (!settlement.stream) return;
   if (!meter_) meter_.emplace(worker_, *format_);
-  meter_->add(line.rule(), line.bill_charge.store, line.charge());
+  meter_->add(open.rule(), open.bill_charge.store, open.charge());
 }
 
 // Settles the charges that depend on the status of a gRPC call. Returns true if an amount changed.
 bool Settlements::settle_calls(unsigned grpc_status) {
   bool changed = false;
   call_open_ = false;
-  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+  for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     if (!is_by_call(settlement)) return;
     if (policy::is_call_charged(settlement, grpc_status))
-      count(line, Settled::Charged);
+      count(open, Settled::Charged);
     else
-      changed = settle_to(line, 0) || changed;
+      changed = settle_to(open, 0) || changed;
   });
   return changed;
 }
 
-bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
-  if (told.state == ReportedCost::State::Amount) return settle_to(line, told.amount);
-  count(line, told.state == ReportedCost::State::Nothing ? Settled::Untold : Settled::Unreadable);
+bool Settlements::settle(const OpenCharge& open, const ReportedCost& reported) {
+  if (reported.state == ReportedCost::State::Amount) return settle_to(open, reported.amount);
+  count(open, reported.state == ReportedCost::State::Nothing ? Settled::Untold : Settled::Unreadable);
   return false;
 }
 
 // Corrects a charge to `actual` units. Returns true if this changes the charge made at admission; false if it
 // changes nothing, or only what the stream meter charged later. `as`: the outcome to count in the metrics;
 // nullopt: chosen by the amount.
-bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::optional<Settled> as) {
-  const auto reserved = line.charge().cost;
-  const auto charged = charged_for(line);
-  count(line, as                  ? *as
+bool Settlements::settle_to(const OpenCharge& open, limit::Cost actual, std::optional<Settled> as) {
+  const auto reserved = open.charge().cost;
+  const auto charged = charged_for(open);
+  count(open, as                  ? *as
               : actual == charged ? Settled::Charged
               : actual == 0       ? Settled::Refunded
               : actual < charged  ? Settled::Surplus
@@ -177,39 +177,39 @@ bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::op
   auto own = actual;
   if (charged != reserved) {
     own = std::min(actual, reserved);
-    own += settle_extras(line, actual - own);
+    own += settle_extras(open, actual - own);
   }
   if (own == reserved) {
-    if (actual != own) note(line, actual, limit::timestamp_at(now_));
+    if (actual != own) note(open, actual, limit::timestamp_at(now_));
     return false;
   }
-  if (line.bill_charge.store == Store::Table)
-    settle_here(line, own, actual);
+  if (open.bill_charge.store == Store::Table)
+    settle_here(open, own, actual);
   else
-    settle_in_redis(line, own, actual);
+    settle_in_redis(open, own, actual);
   return true;
 }
 
 // Returns what the stream meter has charged for the rule of this charge; null if the meter does not charge
 // for this rule.
-StreamMeter::Metered* Settlements::metered(const ChargedLine& line) {
-  return meter_ ? meter_->metered(line.rule(), line.bill_charge.store) : nullptr;
+StreamMeter::Metered* Settlements::metered(const OpenCharge& open) {
+  return meter_ ? meter_->metered(open.rule(), open.bill_charge.store) : nullptr;
 }
 
 // Returns how many units are charged: the reserve (the charge at admission), and what the stream meter has
 // charged beyond the reserve.
-limit::Cost Settlements::charged_for(const ChargedLine& line) {
-  const auto* known = metered(line);
-  return known != nullptr ? known->covered : line.charge().cost;
+limit::Cost Settlements::charged_for(const OpenCharge& open) {
+  const auto* known = metered(open);
+  return known != nullptr ? known->covered : open.charge().cost;
 }
 
 // Settles the charges that the stream meter made beyond the reserve. The oldest of these charges keep their
 // units, up to `beyond` units in total; the other units are refunded. Returns how many of the `beyond` units
 // these charges do not cover.
-limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyond) {
-  const auto& known = *metered(line);
+limit::Cost Settlements::settle_extras(const OpenCharge& open, limit::Cost beyond) {
+  const auto& known = *metered(open);
   const auto same = std::find_if(known.charges.begin(), known.charges.end(),
-                                 [&](const limit::Charge& one) { return one.key == line.charge().key; });
+                                 [&](const limit::Charge& one) { return one.key == open.charge().key; });
   const auto which = static_cast<std::size_t>(same - known.charges.begin());
   for (const auto& extra : known.extras) {
     auto charge = known.charges[which];
@@ -228,46 +228,46 @@ limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyo
 
 // Settles a stream that has reported no cost. A stream that has ended (`whole`) costs the estimate. An
 // incomplete stream costs the estimate or the reserve, whichever is more.
-bool Settlements::settle_to_estimate(const ChargedLine& line, bool whole) {
-  const auto estimate = meter_->estimate(*line.rule().settlement);
-  return settle_to(line, whole ? estimate : std::max(estimate, line.charge().cost), Settled::Estimated);
+bool Settlements::settle_to_estimate(const OpenCharge& open, bool whole) {
+  const auto estimate = meter_->estimate(*open.rule().settlement);
+  return settle_to(open, whole ? estimate : std::max(estimate, open.charge().cost), Settled::Estimated);
 }
 
 // Settles a stream that weir has cut. The stream costs at least the amount that it has reported so far, and
 // at least its estimate. If weir cut the stream because of another rule, it also costs at least the reserve,
 // as if the server had broken off the stream.
-bool Settlements::settle_cut(const ChargedLine& line, const ReportedCost& told) {
-  const bool has_told = told.state == ReportedCost::State::Amount;
-  auto cost = has_told ? told.amount : 0;
-  const auto* known = metered(line);
-  if (known == nullptr && !has_told) return settle(line, told);
-  if (known != nullptr) cost = std::max(cost, meter_->estimate(*line.rule().settlement));
-  if (known != nullptr && known->mode == StreamMeter::Mode::Cuts) return settle_to(line, cost, Settled::Cut);
-  cost = std::max(cost, line.charge().cost);
-  return settle_to(line, cost, has_told ? std::nullopt : std::optional(Settled::Estimated));
+bool Settlements::settle_cut(const OpenCharge& open, const ReportedCost& reported) {
+  const bool has_reported = reported.state == ReportedCost::State::Amount;
+  auto cost = has_reported ? reported.amount : 0;
+  const auto* known = metered(open);
+  if (known == nullptr && !has_reported) return settle(open, reported);
+  if (known != nullptr) cost = std::max(cost, meter_->estimate(*open.rule().settlement));
+  if (known != nullptr && known->mode == StreamMeter::Mode::Cuts) return settle_to(open, cost, Settled::Cut);
+  cost = std::max(cost, open.charge().cost);
+  return settle_to(open, cost, has_reported ? std::nullopt : std::optional(Settled::Estimated));
 }
 
 // Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
 // `reset_after` is still measured from the time of the charge, as in all other outcomes. `total`: the cost
 // including what the stream meter has charged.
-void Settlements::settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total) {
-  const auto& charge = line.charge();
-  const auto charged_at = line.bill_charge.charged_at;
-  auto& outcome = line.outcome();
+void Settlements::settle_here(const OpenCharge& open, limit::Cost actual, limit::Cost total) {
+  const auto& charge = open.charge();
+  const auto charged_at = open.bill_charge.charged_at;
+  auto& outcome = open.outcome();
   const bool overflow = outcome.overflow;
   limit::HybridTimestamp timestamp = 0;
   worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow,
                        &timestamp);
-  note(line, total, timestamp);
+  note(open, total, timestamp);
   outcome = worker_.table.current_outcome(charge, now_, overflow);
   outcome.reset_after += now_ - charged_at;
   outcome.allowed = true;
   outcome.overflow = overflow;
 }
 
-void Settlements::note(const ChargedLine& line, limit::Cost actual,
+void Settlements::note(const OpenCharge& open, limit::Cost actual,
                        limit::HybridTimestamp timestamp) noexcept {
-  auto settled = amendment_of(line.charge(), now_, timestamp);
+  auto settled = amendment_of(open.charge(), now_, timestamp);
   settled.kind = observe::Amendment::Kind::Settle;
   settled.cost = actual;
   buffers_.journal.note(settled);
@@ -275,11 +275,11 @@ void Settlements::note(const ChargedLine& line, limit::Cost actual,
 
 // Settles a charge in Redis without waiting for the result. Computes `remaining` here from the difference of
 // the costs. Does not change the reset times, unless the key is completely unused.
-void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual, limit::Cost total) {
-  note(line, total, 0);
-  const auto& charge = line.charge();
-  auto& outcome = line.outcome();
-  worker_.redis->settle(charge, line.bill_charge.charged_at + base::Duration(outcome.ahead), actual);
+void Settlements::settle_in_redis(const OpenCharge& open, limit::Cost actual, limit::Cost total) {
+  note(open, total, 0);
+  const auto& charge = open.charge();
+  auto& outcome = open.outcome();
+  worker_.redis->settle(charge, open.bill_charge.charged_at + base::Duration(outcome.ahead), actual);
   const auto most = limit::quota(*charge.limiter);
   if (actual > charge.cost)
     outcome.remaining -= std::min(outcome.remaining, actual - charge.cost);
@@ -290,9 +290,9 @@ void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual, l
 
 // Counts the settlement once for each rule. An elastic rule has a second charge, which is settled, too, but
 // not counted.
-void Settlements::count(const ChargedLine& line, Settled outcome) {
-  if (!line.bill_charge.bill->line(line.number).applied.counted)
-    worker_.counters.settlements(line.rule().index, outcome).add();
+void Settlements::count(const OpenCharge& open, Settled outcome) {
+  if (!open.bill_charge.bill->source(open.number).applied.counted)
+    worker_.counters.settlements(open.rule().index, outcome).add();
 }
 
 void Settlements::see(std::string_view piece) {
@@ -336,12 +336,12 @@ void Settlements::settle_whole_bytes() {
 void Settlements::settle_bytes(std::uint64_t request, std::uint64_t response) {
   if (!std::exchange(bytes_open_, false)) return;
   now_ = worker_.clock.now();
-  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+  for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     if (settlement.kind != Settlement::Kind::Bytes) return;
     const bool by_head = wait_ != Wait::Answer && !policy::is_charged(settlement, status_);
     // Without a server's answer, the response is an error that weir has written. Its octets cost nothing.
     const auto answer = wait_ == Wait::Answer ? 0 : response;
-    if (!by_head) (void)settle_to(line, policy::cost_of_bytes(settlement, request, answer));
+    if (!by_head) (void)settle_to(open, policy::cost_of_bytes(settlement, request, answer));
   });
 }
 
@@ -351,11 +351,11 @@ void Settlements::end_call(unsigned grpc_status) {
   (void)settle_calls(grpc_status);
 }
 
-void Settlements::stand() {
+void Settlements::leave_unsettled() {
   if (wait_ == Wait::Body) settle_by_body(false);
-  for_each_line([this](const ChargedLine& line, const Settlement& settlement) {
+  for_each_settlement([this](const OpenCharge& open, const Settlement& settlement) {
     if (settlement.kind == Settlement::Kind::Bytes) return;
-    if (is_by_call(settlement) ? call_open_ : wait_ == Wait::Answer) count(line, Settled::Unanswered);
+    if (is_by_call(settlement) ? call_open_ : wait_ == Wait::Answer) count(open, Settled::Unanswered);
   });
   call_open_ = false;
   wait_ = Wait::Nothing;
@@ -369,8 +369,8 @@ ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole)
   if (format_) {
     const auto stream = std::find_if(stream_costs_.begin(), stream_costs_.end(),
                                      [&](const StreamOfRule& one) { return one.settlement == &settlement; });
-    if (!stream->told) stream->told = stream->cost.finish();
-    return *stream->told;
+    if (!stream->reported) stream->reported = stream->cost.finish();
+    return *stream->reported;
   }
   const bool fits = !too_long_ && buffers_.copy.size() <= settlement.max_body;
   return fits ? policy::reported_cost_in_body(settlement, buffers_.copy.view()) : unreadable;
@@ -381,18 +381,18 @@ void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
   const bool cut = meter_ && meter_->cuts();
-  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+  for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
     // settle_by_head() has already counted such a body as unreadable
     if (!format_ && length_ > settlement.max_body) return;
-    const auto told = cost_in_body(settlement, whole || cut);
+    const auto reported = cost_in_body(settlement, whole || cut);
     if (cut)
-      (void)settle_cut(line, told);
-    else if (told.state != ReportedCost::State::Amount && meter_ && settlement.stream)
-      (void)settle_to_estimate(line, whole);
+      (void)settle_cut(open, reported);
+    else if (reported.state != ReportedCost::State::Amount && meter_ && settlement.stream)
+      (void)settle_to_estimate(open, whole);
     else
-      (void)settle(line, told);
+      (void)settle(open, reported);
   });
   forget_streams();
 }

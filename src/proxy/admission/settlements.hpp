@@ -74,7 +74,7 @@ class Settlements final : public BodyObserver {
   // outcome then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when
   // `store` has checked the bill, by the store's clock. `lines`: the lines to charge.
   void overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
-                limit::LineSet lines = ~limit::LineSet{0});
+                limit::ChargeSet lines = ~limit::ChargeSet{0});
 
   // Sets the source of the request's body, for rules that charge for its octets. `body` must outlive the
   // exchange.
@@ -95,7 +95,7 @@ class Settlements final : public BodyObserver {
 
   // Ends the exchange. Charges that are not settled remain unchanged.
   void end() {
-    if (wait_ != Wait::Nothing) stand();
+    if (wait_ != Wait::Nothing) leave_unsettled();
   }
 
  private:
@@ -106,39 +106,39 @@ class Settlements final : public BodyObserver {
     Store store;
     base::TimePoint charged_at;
   };
-  struct ChargedLine {
+  struct OpenCharge {
     const ChargedBill& bill_charge;
     std::size_t number;
 
     [[nodiscard]] const limit::Charge& charge() const { return bill_charge.bill->charges()[number]; }
-    [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
+    [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->source(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine) for each charge (line of a bill) that was made. Checks are no charges.
+  // Calls visit(OpenCharge) for each charge that was made. Checks are no charges.
   template <class Visit>
   void for_each_charge(Visit visit);
-  // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.
+  // Calls visit(OpenCharge, Settlement) for each charge whose rule has a settlement.
   template <class Visit>
-  void for_each_line(Visit visit);
-  bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,
+  void for_each_settlement(Visit visit);
+  bool settle_by_head(const OpenCharge& open, const policy::Settlement& settlement,
                       const http::ResponseHead* head);
   [[nodiscard]] bool is_by_call(const policy::Settlement& settlement) const noexcept {
     return is_call_ && settlement.charged_calls != 0;
   }
   bool settle_calls(unsigned grpc_status);
-  bool settle(const ChargedLine& line, const policy::ReportedCost& told);
-  bool settle_to(const ChargedLine& line, limit::Cost actual,
+  bool settle(const OpenCharge& open, const policy::ReportedCost& reported);
+  bool settle_to(const OpenCharge& open, limit::Cost actual,
                  std::optional<observe::Settled> as = std::nullopt);
-  [[nodiscard]] StreamMeter::Metered* metered(const ChargedLine& line);
-  [[nodiscard]] limit::Cost charged_for(const ChargedLine& line);
-  bool settle_to_estimate(const ChargedLine& line, bool whole);
-  bool settle_cut(const ChargedLine& line, const policy::ReportedCost& told);
-  [[nodiscard]] limit::Cost settle_extras(const ChargedLine& line, limit::Cost beyond);
-  void settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total);
-  void settle_in_redis(const ChargedLine& line, limit::Cost actual, limit::Cost total);
-  void note(const ChargedLine& line, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
-  void count(const ChargedLine& line, observe::Settled outcome);
-  void open_stream(const ChargedLine& line, const policy::Settlement& settlement);
+  [[nodiscard]] StreamMeter::Metered* metered(const OpenCharge& open);
+  [[nodiscard]] limit::Cost charged_for(const OpenCharge& open);
+  bool settle_to_estimate(const OpenCharge& open, bool whole);
+  bool settle_cut(const OpenCharge& open, const policy::ReportedCost& reported);
+  [[nodiscard]] limit::Cost settle_extras(const OpenCharge& open, limit::Cost beyond);
+  void settle_here(const OpenCharge& open, limit::Cost actual, limit::Cost total);
+  void settle_in_redis(const OpenCharge& open, limit::Cost actual, limit::Cost total);
+  void note(const OpenCharge& open, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
+  void count(const OpenCharge& open, observe::Settled outcome);
+  void open_stream(const OpenCharge& open, const policy::Settlement& settlement);
   void see_stream(std::string_view piece);
   void forget_streams() noexcept {
     stream_costs_.clear();
@@ -147,7 +147,7 @@ class Settlements final : public BodyObserver {
   [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
   void settle_whole_bytes();
-  void stand();
+  void leave_unsettled();
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
@@ -158,7 +158,7 @@ class Settlements final : public BodyObserver {
   struct StreamOfRule {
     const policy::Settlement* settlement;
     policy::StreamCost cost;
-    std::optional<policy::ReportedCost> told{};  // the cost that the stream has reported; set at its end
+    std::optional<policy::ReportedCost> reported{};  // the cost that the stream has reported; set at its end
   };
   std::vector<StreamOfRule> stream_costs_;
   BodyMemoryShare stream_memory_;  // counts the memory of stream_costs_

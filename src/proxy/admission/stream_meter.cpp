@@ -118,10 +118,10 @@ net::Task<void> StreamMeter::extend_in_redis(Metered& metered) {
     Extra extra{};
     extra.outcomes.resize(charges.size());
     metered.extras.reserve(metered.extras.size() + 1);
-    auto unasked = limit::all_lines(charges.size());
+    auto unanswered = limit::all_charges(charges.size());
     const std::span<const limit::Charge> asked{charges.data(), charges.size()};
     const std::span<limit::Outcome> outcomes{extra.outcomes.data(), extra.outcomes.size()};
-    const auto ec = co_await worker_.redis->charge(asked, outcomes, extra.at, unasked);
+    const auto ec = co_await worker_.redis->charge(asked, outcomes, extra.at, unanswered);
     if (ec) {
       note_failure(metered);
       co_return;

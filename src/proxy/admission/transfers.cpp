@@ -36,10 +36,10 @@ std::optional<std::size_t> full_queue(const policy::Bill& bill) {
 }  // namespace
 
 void AdmissionController::refund() {
-  if (!taken_) return refund_but(entrusted_ ? &*entrusted_ : nullptr);
+  if (!taken_) return refund_except(queue_lane_ ? &*queue_lane_ : nullptr);
   const auto taken = *std::exchange(taken_, std::nullopt);
-  refund_but(&taken.charge.key);
-  const auto& [at, promised, charge, in_redis, overflow, places] = taken;
+  refund_except(&taken.charge.key);
+  const auto& [at, promised, charge, in_redis, overflow, max_waiting] = taken;
   if (in_redis)
     worker_.redis->refund(charge, promised);
   else
@@ -47,7 +47,7 @@ void AdmissionController::refund() {
 }
 
 void AdmissionController::refund_after_leaving() {
-  if (won_ && won_->displaced)
+  if (displacement_ && displacement_->displaced)
     keep();
   else
     refund();
@@ -68,7 +68,7 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   limit::HybridTimestamp timestamp = 0;
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
-  std::uint64_t places = 0;
+  std::uint64_t max_waiting = 0;
   // Finds this request's charge by its key. `charge` itself may belong to another request, whose departure
   // this request took, and to an earlier ConfigSnapshot.
   for (const auto* bill : bills_)
@@ -76,7 +76,7 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;
       refunded.rule = own.rule;
-      places = shared_places(*bill->line(i).rule, charge);
+      max_waiting = shared_max_waiting(*bill->source(i).rule, charge);
     }
   refunded.departure = departure;
   buffers_.journal.note(refunded);
@@ -84,7 +84,7 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   if (taken_back)
     worker_.shaper.return_surplus(charge.key);
   else if (departure > now)
-    leave_to_lane({departure, departure, charge, false, overflow, places});
+    leave_to_lane({departure, departure, charge, false, overflow, max_waiting});
 }
 
 // Puts a departure into its lane, because the key table did not take it back. The table takes back only the
@@ -100,7 +100,7 @@ void AdmissionController::leave_to_lane(const Departure& departure) {
 
 // Refunds all charges apart from the charge of `lane`; null: refunds all. Keeps permits until the exchange
 // ends, because adaptive limiters also learn from an upstream that was not reached.
-void AdmissionController::refund_but(const limit::Key* lane) {
+void AdmissionController::refund_except(const limit::Key* lane) {
   if (!local_charged_ && !fallback_charged_ && !remote_charged_) return settlements_.cancel();
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
@@ -114,8 +114,9 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   const auto now = worker_.clock.now();
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
-    if (won_ && won_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(won_->departure);  // another request in the lane may wait for this departure
+    if (displacement_ && displacement_->departure.charge.key == charge.key)
+      worker_.shaper.pass_on(
+          displacement_->departure);  // another request in the lane may wait for this departure
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -139,18 +140,18 @@ void AdmissionController::overdraw() {
   settlements_.overdraw(buffers_.evaluation.local, Store::Table, charged_at_, decided_at_);
   if (!overdrawn_late_) settlements_.overdraw(buffers_.fallback, Store::Table, decided_at_, decided_at_);
   if (remote.empty() || !config_.names_agreed) return;
-  const bool was_asked = local_charged_ || refused_unasked_;
+  const bool was_asked = local_charged_ || refused_without_redis_;
   const auto there = was_asked ? redis_now_ : worker_.redis->server_time(remote.charges().front().key);
   settlements_.overdraw(remote, Store::Redis, there, decided_at_);
 }
 
 // Charges the overdrafts of lines that Redis has not answered in time. The charges follow the late checks on
 // the same connection, so they are not lost, and the fallback must not be charged for them.
-void AdmissionController::overdraw_late(limit::LineSet unasked) {
+void AdmissionController::overdraw_late(limit::ChargeSet unanswered) {
   overdrawn_late_ = true;
   auto& remote = buffers_.evaluation.remote;
   const auto there = worker_.redis->server_time(remote.charges().front().key);
-  settlements_.overdraw(remote, Settlements::Store::Redis, there, decided_at_, unasked);
+  settlements_.overdraw(remote, Settlements::Store::Redis, there, decided_at_, unanswered);
 }
 
 // Charges the local limits. If a queue is full, may displace a waiting request. Returns false if the request
@@ -180,7 +181,7 @@ void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePo
 
 // Takes a departure of the full queue for this request, and charges the other limits. If the queue has no
 // surplus departure, evicts a waiting request. Returns false and changes nothing if another limit also
-// refuses the request, or if the queue has no departure for it (Queue::has_place_for()).
+// refuses the request, or if the queue has no departure for it (Queue::has_departure_for()).
 //
 // REQUIRES: this priority may displace a request, and no rule needs Redis. Otherwise this function could
 // evict a waiting request, and Redis could then refuse the new request.
@@ -194,36 +195,37 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
                           .client = policy::name_client(buffers_.request, config_.names.table),
                           .priority = priority,
                           .cost = charge.cost,
-                          .most = bill.line(*line).rule->queue_per_client};
-  won_ = worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_but(skipped, now); });
-  if (!won_) return false;
+                          .most = bill.source(*line).rule->queue_per_client};
+  displacement_ =
+      worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_except(skipped, now); });
+  if (!displacement_) return false;
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
-  outcome.overflow = won_->departure.overflow;
+  outcome.overflow = displacement_->departure.overflow;
   // The delay is at least 1 µs. So the request joins the lane (the queue of one key) even if its departure is
   // due, and tickets that are due earlier depart first.
-  outcome.delay = std::max(won_->departure.at - now, base::Duration(1));
+  outcome.delay = std::max(displacement_->departure.at - now, base::Duration(1));
   return true;
 }
 
-// Charges all limits except the one at position `line` of the bill, or charges none of them. Returns true if
+// Charges all limits except the one at position `index` of the bill, or charges none of them. Returns true if
 // they were charged; otherwise leaves the outcomes unchanged. Must not allocate, because the queue's mutex is
 // held.
 //
 // charge_or_displace() has already tried to charge the same bill, and has noted the violations of shadow
 // rules. So if a shadow rule refuses in both attempts, the outcome of the first attempt remains.
-bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
+bool AdmissionController::charge_except(std::size_t index, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
                                                                              bill.charges().end());
-  charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
+  charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(index));
   std::array<limit::Outcome, limit::kMaxCharges> room;
   const std::span outcomes(room.data(), charges.size());
   if (!charges.empty() &&
       !worker_.table.charge(charges, now, outcomes, &buffers_.journal.charged, limit::Violations::None))
     return false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    auto& outcome = bill.outcomes()[i < line ? i : i + 1];
+    auto& outcome = bill.outcomes()[i < index ? i : i + 1];
     if (outcome.allowed || outcomes[i].allowed) outcome = outcomes[i];
   }
   return true;

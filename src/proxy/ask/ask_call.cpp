@@ -41,14 +41,14 @@ AskCall::AskCall(ClientStream& a_client, std::shared_ptr<const AskSettings> a_se
     : client(a_client),
       worker(a_client.worker),
       settings_(std::move(a_settings)),
-      loan_(a_client.worker.take_buffers()),
+      buffers_loan_(a_client.worker.take_buffers()),
       settings(*settings_),
-      buffers(*loan_) {}
+      buffers(*buffers_loan_) {}
 
 AskCall::~AskCall() {
   for (const auto& permit : unsent_permits_) worker.permits().withdraw(permit);
   withdraw_parts(0);
-  worker.give_back(std::move(loan_));
+  worker.give_back(std::move(buffers_loan_));
 }
 
 void AskCall::cancel() noexcept {
@@ -132,7 +132,7 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
     co_await timer.async_wait(net::use_task(cancelled));
   }
   client.watch.end_cancellable_wait();
-  if (client.watch.left() || client.watch.has_gone()) {
+  if (client.watch.left() || client.watch.has_disconnected()) {
     question.withdraw(0, "client_left");
     answer = {};
   } else if (cancelled) {
@@ -152,9 +152,9 @@ void AskCall::withdraw_parts(unsigned status) noexcept {
 }
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
-  if (auto place = PermitCount::take(settings.open_permits, settings.max_permits)) {
+  if (auto reservation = PermitCount::take(settings.open_permits, settings.max_permits)) {
     auto& unsent = unsent_permits_.emplace_back();  // before the permit, which would be lost without memory
-    unsent = worker.permits().add(std::move(question), std::move(*place), settings_);
+    unsent = worker.permits().add(std::move(question), std::move(*reservation), settings_);
     answer.permit = unsent;
     return;
   }

@@ -42,7 +42,7 @@ class AskCall {
  private:
   // shared, because a reload may replace the settings of the listener
   const std::shared_ptr<const AskSettings> settings_;
-  std::unique_ptr<ExchangeBuffers> loan_;
+  std::unique_ptr<ExchangeBuffers> buffers_loan_;
 
  public:
   const AskSettings& settings;

@@ -41,12 +41,12 @@ Permits::~Permits() {
   while (!open_.empty()) end(open_.begin(), observe::PermitEnd::Expired);
 }
 
-std::string Permits::add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
+std::string Permits::add(std::unique_ptr<QuestionExchange> question, PermitCount::Reservation reservation,
                          std::shared_ptr<const AskSettings> listener) {
   auto name = new_name(number_);
   const auto deadline = deadlines_.emplace(worker_.clock.now() + listener->permit_ttl, name);
   try {
-    open_.emplace(name, Permit{std::move(question), std::move(place), std::move(listener), deadline});
+    open_.emplace(name, Permit{std::move(question), std::move(reservation), std::move(listener), deadline});
   } catch (...) {
     deadlines_.erase(deadline);
     throw;
@@ -85,7 +85,7 @@ void Permits::on_tick() noexcept {
   const auto now = worker_.clock.now();
   for (int n = 0; n < kMostExpired && !deadlines_.empty() && deadlines_.begin()->first <= now; ++n)
     end(open_.find(deadlines_.begin()->second), observe::PermitEnd::Expired);
-  if (open_.empty()) doze();
+  if (open_.empty()) skip_ticks();
 }
 
 std::optional<unsigned> Permits::owner_of(std::string_view permit) noexcept {

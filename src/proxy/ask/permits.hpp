@@ -33,8 +33,9 @@ class Permits final : private net::Watched {
   Permits& operator=(const Permits&) = delete;
 
   // Keeps a question until it is settled, but at most for the listener's permit_ttl. Returns the name of the
-  // permit, which nobody can guess. `place`: counts the permit. `listener`: where the question came.
-  [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question, PermitCount::Place place,
+  // permit, which nobody can guess. `reservation`: counts the permit. `listener`: where the question came.
+  [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question,
+                                PermitCount::Reservation reservation,
                                 std::shared_ptr<const AskSettings> listener);
 
   enum class Result : std::uint8_t {
@@ -60,7 +61,7 @@ class Permits final : private net::Watched {
   using Deadlines = std::multimap<base::TimePoint, std::string>;  // the value is a permit's name
   struct Permit {
     std::unique_ptr<QuestionExchange> question;
-    PermitCount::Place place;
+    PermitCount::Reservation reservation;
     std::shared_ptr<const AskSettings> listener;  // shared, because a reload may replace the settings
     Deadlines::iterator deadline;
   };

@@ -33,11 +33,11 @@ void QuestionExchange::on_tick() noexcept {
     late_ = true;
     return cancel();
   }
-  if (waits_cancellably_ && !left_ && (has_gone() || is_overdue())) {
+  if (waits_cancellably_ && !left_ && (has_disconnected() || is_overdue())) {
     left_ = true;
     cancel();
   }
-  if (!waits_cancellably_) doze();
+  if (!waits_cancellably_) skip_ticks();
 }
 
 // Returns true if the question's time will have passed after this wait.
@@ -60,7 +60,7 @@ net::Task<ask::Answer> QuestionExchange::decide() {
 ask::Answer QuestionExchange::conclude() {
   auto& context = exchange_.context();
   const auto& report = context.report;
-  const bool gone = stream_.has_asker_gone();
+  const bool gone = stream_.has_asker_disconnected();
   stream_.forget_asker();
   disarm();
   if (is_overdue(question().answer_waits ? report.wait : base::Duration{0})) {
@@ -101,8 +101,8 @@ bool QuestionExchange::settle(const ask::SettleRequest& request) {
   if (request.cost) context.admission.settlements().settle_to_stated(*request.cost, context.now);
   if (request.status) settle_by_answer(request);
   const auto begun = std::max(context.report.asked_at, context.report.departed);
-  context.report.told_ending.emplace();
-  if (request.status.value_or(200) < 500) context.report.told_ending->latency = context.now - begun;
+  context.report.reported_ending.emplace();
+  if (request.status.value_or(200) < 500) context.report.reported_ending->latency = context.now - begun;
   return true;
 }
 

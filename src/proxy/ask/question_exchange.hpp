@@ -40,7 +40,7 @@ class QuestionExchange final : private ClientWatch {
   [[nodiscard]] bool settle(const ask::SettleRequest& request);
 
  private:
-  [[nodiscard]] bool has_gone() const noexcept override { return stream_.has_asker_gone(); }
+  [[nodiscard]] bool has_disconnected() const noexcept override { return stream_.has_asker_disconnected(); }
   void on_late() noexcept override;
   void on_tick() noexcept override;
   [[nodiscard]] bool is_overdue(base::Duration wait = {}) const noexcept;

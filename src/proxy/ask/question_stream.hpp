@@ -36,7 +36,9 @@ class QuestionStream final : public ClientStream, private net::ByteReader {
   };
   [[nodiscard]] Refusal& refusal() noexcept { return refusal_; }
   // Returns true if the asker has disconnected.
-  [[nodiscard]] bool has_asker_gone() const noexcept { return asker_ != nullptr && asker_->watch.has_gone(); }
+  [[nodiscard]] bool has_asker_disconnected() const noexcept {
+    return asker_ != nullptr && asker_->watch.has_disconnected();
+  }
 
   [[nodiscard]] const ask::Question* question() const noexcept override { return &question_; }
   [[nodiscard]] bool is_secure() const noexcept override { return question_.secure; }

@@ -157,9 +157,9 @@ net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
     const auto ec = co_await session->client.wait_readable();
     open = session->end_quiet(ec);
   }
-  if (!session->distrust().empty())
+  if (!session->rejection_reason().empty())
     complain_of_client("TLS: refused the client " + session->peer.text + ": " +
-                       std::string(session->distrust()));
+                       std::string(session->rejection_reason()));
   if (!session->abuse().empty())
     complain_of_client("HTTP/2: ended the connection of the client " + session->peer.text +
                        ", which exceeded a bound (" + std::string(session->abuse()) + ")");
@@ -172,10 +172,10 @@ void Acceptor::complain_of_client(const std::string& what) {
     refusals_ = 0;
   }
   if (++refusals_ > kMostRefusals) {
-    ++untold_refusals_;
+    ++omitted_complaints_;
     return;
   }
-  const auto more = std::exchange(untold_refusals_, 0);
+  const auto more = std::exchange(omitted_complaints_, 0);
   complain_(what + (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
 }
 

@@ -17,15 +17,15 @@ ClientPeer::Details& ClientPeer::edit_details() {
   return *details_;
 }
 
-void ClientPeer::believe(const http::ConnectionEnds& ends) {
-  edit_details().told = ends;
+void ClientPeer::use_reported(const http::ConnectionEnds& ends) {
+  edit_details().reported_ends = ends;
   address = ends.source;
   port = ends.source_port;
   text = address.to_string();
 }
 
 std::optional<http::ConnectionEnds> ClientPeer::ends(int fd) const {
-  if (details().told) return details().told;
+  if (details().reported_ends) return details().reported_ends;
   const auto local = net::local_endpoint(fd);
   const auto family = local.data()->sa_family;
   if (family != AF_INET && family != AF_INET6) return std::nullopt;

@@ -26,7 +26,7 @@ struct ClientPeer {
   // Facts that most connections lack. They are allocated apart, to keep idle connections small.
   struct Details {
     // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
-    std::optional<http::ConnectionEnds> told;
+    std::optional<http::ConnectionEnds> reported_ends;
     std::string certificate_subject;  // subject of the verified certificate; empty: no certificate
     // The verified certificate as a value of Client-Cert (RFC 9440); empty: no certificate; nullopt: no
     // request has needed it yet.
@@ -38,7 +38,7 @@ struct ClientPeer {
 
   mutable policy::AddressDigest address_digest{};  // the naming of clients reads and writes it
 
-  void believe(const http::ConnectionEnds& ends);
+  void use_reported(const http::ConnectionEnds& ends);
   // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns
   // nothing if the connection does not use IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends(int fd) const;

@@ -21,7 +21,7 @@ class ClientWatch : public net::Watched {
   [[nodiscard]] bool left() const noexcept { return left_; }
   // Returns true if the event loop has seen that the client disconnected. [server] half_close says whether a
   // client that closed only its sending side counts as disconnected.
-  [[nodiscard]] virtual bool has_gone() const noexcept = 0;
+  [[nodiscard]] virtual bool has_disconnected() const noexcept = 0;
 
   void begin_cancellable_wait() noexcept {
     waits_cancellably_ = true;

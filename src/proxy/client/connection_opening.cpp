@@ -38,7 +38,7 @@ net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
 bool ConnectionOpening::take(const http::ProxyHeader& proxy_header) {
   if (!client_.skip(proxy_header.size)) return false;
   if (!proxy_header.ends || !policy::is_trusted(worker_.config().client, peer_.address)) return true;
-  peer_.believe(*proxy_header.ends);
+  peer_.use_reported(*proxy_header.ends);
   return true;
 }
 
@@ -47,7 +47,7 @@ observe::Handshake ConnectionOpening::kind_of(const net::ErrorCode& ec) const no
   if (!ec) return client_.is_resumed() ? Handshake::Resumed : Handshake::Full;
   if (watch_.late()) return Handshake::Late;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) return Handshake::Left;
-  if (!client_.distrust(ec).empty()) return Handshake::Untrusted;
+  if (!client_.rejection_reason(ec).empty()) return Handshake::Untrusted;
   return net::Stream::was_alerted(ec) ? Handshake::Alerted : Handshake::Failed;
 }
 
@@ -62,7 +62,7 @@ net::Task<bool> ConnectionOpening::handshake() {
   watch_.disarm();
   worker_.counters.handshakes(kind_of(ec)).add();
   if (ec) worker_.counters.client_errors(observe::ClientError::Handshake).add();
-  if (ec) distrust_ = client_.distrust(ec);
+  if (ec) rejection_reason_ = client_.rejection_reason(ec);
   if (!ec)
     if (auto subject = client_.peer_subject(); !subject.empty())
       peer_.edit_details().certificate_subject = std::move(subject);

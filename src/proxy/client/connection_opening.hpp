@@ -28,7 +28,7 @@ class ConnectionOpening {
   [[nodiscard]] net::Task<bool> handshake();
   // Returns why handshake() rejected the client's certificate. Empty if handshake() did not reject it. Static
   // text.
-  [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
+  [[nodiscard]] std::string_view rejection_reason() const noexcept { return rejection_reason_; }
 
  private:
   [[nodiscard]] bool take(const http::ProxyHeader& proxy_header);
@@ -38,7 +38,7 @@ class ConnectionOpening {
   ClientWatch& watch_;
   net::Stream& client_;
   ClientPeer& peer_;
-  std::string_view distrust_;
+  std::string_view rejection_reason_;
 };
 
 }  // namespace weir::proxy

@@ -22,7 +22,7 @@ std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, s
 
 }  // namespace
 
-HeadScanner::Found HeadScanner::look(Inbox& inbox, std::size_t most) {
+HeadScanner::Found HeadScanner::scan(Inbox& inbox, std::size_t most) {
   if (inbox.empty()) return {};
   if (searched_ == 0)
     for (; empty_lines_ < kEmptyLines && inbox.unread().starts_with("\r\n"); ++empty_lines_) inbox.use(2);

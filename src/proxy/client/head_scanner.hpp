@@ -20,7 +20,7 @@ class HeadScanner {
   };
   // Searches the unread octets, and skips empty lines before the request (RFC 9112 §2.2). `most`: the largest
   // allowed size of a head in octets.
-  [[nodiscard]] Found look(Inbox& inbox, std::size_t most);
+  [[nodiscard]] Found scan(Inbox& inbox, std::size_t most);
 
  private:
   std::size_t searched_ = 0;  // octets already searched without finding the end of the head

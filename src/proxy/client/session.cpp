@@ -57,7 +57,7 @@ void Session::cancel_all() noexcept {
   if (exchange_ != nullptr) exchange_->cancel();
   if (ask_ != nullptr) ask_->cancel();
   if (pause_waiter_ != nullptr) pause_waiter_->wake();
-  if (onward_ != nullptr) onward_->cancel();
+  if (relay_target_ != nullptr) relay_target_->cancel();
 }
 
 void Session::on_late() noexcept {
@@ -75,16 +75,16 @@ void Session::on_tick() noexcept {
   if (worker.hard_stop) late_ = true;
   const bool moves = is_handed_off() && is_idle();
   if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
-  if (waits_cancellably_ && !left_ && !waits_without_client_ && has_gone()) {
+  if (waits_cancellably_ && !left_ && !waits_without_client_ && has_disconnected()) {
     left_ = true;
     cancel_all();
   }
-  if (may_doze()) doze();
+  if (may_skip_ticks()) skip_ticks();
 }
 
 // Returns true if the session needs no ticks of the watchdog for now. The session gets ticks again once it
 // arms a deadline or begins a wait, or once all sessions are woken.
-bool Session::may_doze() const noexcept {
+bool Session::may_skip_ticks() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
@@ -159,7 +159,7 @@ net::Task<std::size_t> Session::await_head() {
     }
     // read again after each wait, because a reload may change it
     const auto most = worker.config().server.max_head;
-    const auto found = head.look(inbox, most);
+    const auto found = head.scan(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault && !(may_be_http2_ && kPreface.starts_with(inbox.unread()))) {
       co_await refuse_head(*found.fault, inbox.unread().substr(0, most));
@@ -339,7 +339,7 @@ net::Task<bool> Session::open() {
   }
   if (!client.is_tls()) co_return true;
   const bool secured = co_await opening.handshake();
-  distrust_ = opening.distrust();
+  rejection_reason_ = opening.rejection_reason();
   co_return secured;
 }
 

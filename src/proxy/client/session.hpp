@@ -61,7 +61,7 @@ class Session final : public ClientWatch {
   // connection continues; the caller must then call run() again.
   [[nodiscard]] bool end_quiet(net::ErrorCode ec);
 
-  [[nodiscard]] bool has_gone() const noexcept override {
+  [[nodiscard]] bool has_disconnected() const noexcept override {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
@@ -98,7 +98,7 @@ class Session final : public ClientWatch {
     return listener_.ask;
   }
   // Returns why weir rejected the client's certificate. Empty if weir did not reject it.
-  [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
+  [[nodiscard]] std::string_view rejection_reason() const noexcept { return rejection_reason_; }
   // Returns the kind of HTTP/2 frames of which the client sent too many, as the metric names it. Empty if
   // there was no abuse.
   [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
@@ -145,7 +145,7 @@ class Session final : public ClientWatch {
   void on_tick() noexcept override;
   void cancel_all() noexcept;
   [[nodiscard]] bool makes_room() noexcept;
-  [[nodiscard]] bool may_doze() const noexcept;
+  [[nodiscard]] bool may_skip_ticks() const noexcept;
   void note_begun() noexcept;
 
   [[nodiscard]] bool loses_its_place() const noexcept {
@@ -185,8 +185,8 @@ class Session final : public ClientWatch {
   AskService* ask_ = nullptr;                      // the current call of an asker
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
-  net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay
-  std::string_view distrust_;      // why weir rejected the client's certificate; static text
+  net::Stream* relay_target_ = nullptr;  // to the process that serves the relayed client; null: no relay
+  std::string_view rejection_reason_;    // why weir rejected the client's certificate; static text
   std::string_view abuse_;         // the kind of HTTP/2 frames of which the client sent too many; static text
   std::uint32_t idle_ticks_ = 0;   // ticks since the session became idle
   std::uint32_t begun_ticks_ = 0;  // ticks in State::Begun

@@ -30,20 +30,20 @@ std::string_view verdict_of(const RequestReport& report) noexcept {
 void count(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) {
   auto& counters = sources.worker.counters;
   const auto& config = sources.config;
-  const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
-  counters.requests(label, report.status).add();
+  const auto index = report.route ? std::optional(config.index_of_route(*report.route)) : std::nullopt;
+  counters.requests(index, report.status).add();
   // Requests that were sent to no server have a separate metric, because a refusal says nothing about a
   // route's speed. A tunnel counts only with the time until it opened, because its lifetime says nothing
   // about the speed either.
   // The time of a question says nothing either, because its exchange may last as long as its permit.
   auto& seconds =
-      report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*label).seconds;
+      report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*index).seconds;
   if (!report.is_question) seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
   if (report.answered == base::TimePoint{}) return;
   if (report.server_status >= 500)
-    counters.upstream(config.label_of_upstream(config.routes[*report.route].upstream)).errors.add();
+    counters.upstream(config.index_of_upstream(config.routes[*report.route].upstream)).errors.add();
 }
 
 // Returns the replay record of the request. The caller fills in `rules`.
@@ -54,7 +54,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
   return {.run = observe::run_of(config.names.table),
           .start = report.started,
           .clock_ahead = report.started - report.machine_started,
-          .asked = report.asked_at,
+          .evaluated_at = report.asked_at,
           .timestamp = journal.charged,
           .api_key = policy::name_api_key(client, config.names),
           .user = client.user,
@@ -95,7 +95,7 @@ void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const
     record.question = question;
   }
   if (!fields.has(observe::LogField::Replay)) return access_log.record(record);
-  const auto rules = sources.admission.what_rules_said();
+  const auto rules = sources.admission.applied_rules();
   if (report.decided) replay.rules = {rules.data(), rules.size()};
   record.replay = &replay;
   access_log.record(record);
@@ -174,7 +174,7 @@ void export_span(const observe::AccessRecord& record, const RequestReport& repor
 }  // namespace
 
 limit::Ending ending_of(const RequestReport& report) noexcept {
-  if (report.told_ending) return *report.told_ending;
+  if (report.reported_ending) return *report.reported_ending;
   const bool answered = report.answered != base::TimePoint{};
   if (!answered) return {.failed = report.failure == "upstream_failed"};
   // no latency: a fast error does not prove that the server has capacity

@@ -86,13 +86,13 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
     context_.worker.counters.body_memory_refused.add();
   body.text = context_.buffers.inspected.view();
   if (body.state == policy::RequestBody::State::Whole) read_values();
-  context_.client.body().put_back(body.text, unheld_);
+  context_.client.body().put_back(body.text, rest_of_body_);
   co_return std::nullopt;
 }
 
 // Reads the body into memory. Returns End if the body is complete. Returns Piece if the last piece exceeded
-// `most_` or did not fit into memory. In this case `unheld_` is that piece. Returns NeedBytes if the rest did
-// not arrive. Returns the status of the source for any other fault.
+// `most_` or did not fit into memory. In this case `rest_of_body_` is that piece. Returns NeedBytes if the
+// rest did not arrive. Returns the status of the source for any other fault.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;
@@ -106,8 +106,8 @@ net::Task<BodySource::Status> BodyInspector::gather() {
     if (status == BodySource::Status::Piece) {
       const bool fits = inspected.size() + piece.size() <= server.max_body_memory;
       no_memory_ = fits && !inspected.append(piece, whole);
-      if (!fits || no_memory_) unheld_ = piece;
-      if (unheld_.empty() && inspected.size() <= most_) continue;
+      if (!fits || no_memory_) rest_of_body_ = piece;
+      if (rest_of_body_.empty() && inspected.size() <= most_) continue;
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
     const auto since = context_.worker.clock.now();
@@ -141,7 +141,7 @@ Outcome BodyInspector::give_up(BodySource::Status status) {
   const bool stopped = context_.worker.hard_stop;
   const bool late = watch.late() && !stopped;
   watch.clear_late();
-  if (stopped || watch.has_gone()) {
+  if (stopped || watch.has_disconnected()) {
     context_.note_client_error(ClientError::Left, stopped ? "stopped" : "client_left");
     return {.ending = Ending::Close};
   }

@@ -38,11 +38,11 @@ class BodyInspector {
   [[nodiscard]] Outcome give_up(BodySource::Status status);
 
   ExchangeContext& context_;
-  const std::uint64_t wanted_;  // how many octets the rules read; 0: no rule reads the body
-  const std::uint64_t most_;    // wanted_, or max_body_memory if that is less
-  bool no_memory_ = false;      // true if the bodies of other requests use all the memory
-  std::string_view unheld_;     // the piece of the body that did not fit into memory
-  bool slow_ = false;           // true if the body arrives slower than min_rate
+  const std::uint64_t wanted_;     // how many octets the rules read; 0: no rule reads the body
+  const std::uint64_t most_;       // wanted_, or max_body_memory if that is less
+  bool no_memory_ = false;         // true if the bodies of other requests use all the memory
+  std::string_view rest_of_body_;  // the piece of the body that did not fit into memory
+  bool slow_ = false;              // true if the body arrives slower than min_rate
 };
 
 // Frees the copy of the body that was made for the rules. Must be called only after the body was sent and no

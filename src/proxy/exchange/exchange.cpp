@@ -176,7 +176,8 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
     co_await wait.run();
   }
   auto& watch = context_.watch;
-  if (watch.left() || watch.has_gone() || context_.worker.hard_stop) co_return co_await give_up_waiting();
+  if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop)
+    co_return co_await give_up_waiting();
   watch.clear_late();
   co_return co_await verify_and_decide();
 }
@@ -231,9 +232,9 @@ net::Task<Ending> Exchange::ask_redis() {
 net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_result) {
   auto& report = context_.report;
   report.decision = admission_result.decision;
-  report.decided = !admission_result.objection && admission_result.closed == nullptr;
-  report.unmet = admission_result.objection.rule;
-  report.too_many_rules = admission_result.objection.too_many_rules;
+  report.decided = !admission_result.rejection && admission_result.closed == nullptr;
+  report.unmet = admission_result.rejection.rule;
+  report.too_many_rules = admission_result.rejection.too_many_rules;
   report.closed = admission_result.closed;
   if (!report.decided) return reply_.refuse(admission_result);
   if (context_.worker.retiring) ++context_.worker.decided_apart;
@@ -351,7 +352,7 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
     watch.end_cancellable_wait();
     watch.disarm();
     context_.read_clock();
-    if (watch.left() || watch.has_gone() || context_.worker.hard_stop) co_return false;
+    if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop) co_return false;
     watch.clear_late();
   }
   co_return true;
@@ -360,7 +361,7 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
 // Ends a request that no server has got, because the client has left or weir stops.
 net::Task<Ending> Exchange::give_up_waiting() {
   context_.refund();
-  if (context_.watch.left() || context_.watch.has_gone()) {
+  if (context_.watch.left() || context_.watch.has_disconnected()) {
     context_.note_client_error(observe::ClientError::Left, "client_left");
     return net::Task<Ending>::ended(Ending::Close);
   }

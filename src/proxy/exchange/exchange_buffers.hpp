@@ -25,7 +25,7 @@
 namespace weir::proxy {
 
 // A charge that was not made because Redis was unreachable, and its rule.
-struct UnaskedLine {
+struct UnansweredCharge {
   const policy::Rule* rule;
   limit::Charge charge;
 };
@@ -40,12 +40,12 @@ struct ExchangeBuffers {
   policy::Credentials credentials;
   policy::Request request;
   policy::RequestTexts texts;
-  policy::RuleList rules;                  // the rules that the request may match
-  policy::RuleFinder::Room found_rules;    // the pointers that `rules` may refer to
-  policy::RouteFinder::Room found_routes;  // the positions of routes that the request may match
+  policy::RuleList rules;                     // the rules that the request may match
+  policy::RuleFinder::Scratch found_rules;    // the pointers that `rules` may refer to
+  policy::RouteFinder::Scratch found_routes;  // the positions of routes that the request may match
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, if their rules limit messages
+  std::vector<UnansweredCharge> unanswered;  // replaced by `fallback`; only of rules that limit messages
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next
@@ -80,7 +80,7 @@ struct ExchangeBuffers {
     forwarded_fields.clear();
     evaluation.clear();
     fallback.clear();
-    unasked.clear();
+    unanswered.clear();
     journal.clear();
   }
 };

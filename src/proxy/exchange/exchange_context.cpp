@@ -16,14 +16,14 @@ bool is_field(const http::Field& field, std::string_view name) noexcept {
 }  // namespace
 
 ExchangeContext::ExchangeContext(ClientStream& a_client)
-    : loan_(a_client.worker.take_buffers()),
+    : buffers_loan_(a_client.worker.take_buffers()),
       client(a_client),
       watch(a_client.watch),
       question(a_client.question()),
       worker(a_client.worker),
       snapshot(a_client.worker.worker_snapshots),
       config(snapshot.config()),
-      buffers(*loan_),
+      buffers(*buffers_loan_),
       admission(worker, config, buffers) {
   if (question != nullptr) admission.expect_settlement();
 }

@@ -18,11 +18,11 @@
 namespace weir::proxy {
 
 class ExchangeContext {
-  std::unique_ptr<ExchangeBuffers> loan_;
+  std::unique_ptr<ExchangeBuffers> buffers_loan_;
 
  public:
   explicit ExchangeContext(ClientStream& a_client);
-  ~ExchangeContext() { worker.give_back(std::move(loan_)); }
+  ~ExchangeContext() { worker.give_back(std::move(buffers_loan_)); }
   ExchangeContext(const ExchangeContext&) = delete;
   ExchangeContext& operator=(const ExchangeContext&) = delete;
 
@@ -81,11 +81,11 @@ class ExchangeContext {
   void verify_token();
   // Returns the counters of the route. REQUIRES a matched route.
   [[nodiscard]] observe::RouteTallies& route_tallies() const noexcept {
-    return worker.counters.route(config.label_of_route(*report.route));
+    return worker.counters.route(config.index_of_route(*report.route));
   }
   // Returns the counters of the route's upstream. REQUIRES a route that has an upstream.
   [[nodiscard]] observe::UpstreamTallies& tallies() const noexcept {
-    return worker.counters.upstream(config.label_of_upstream(route()->upstream));
+    return worker.counters.upstream(config.index_of_upstream(route()->upstream));
   }
 
   // Writes the rate-limit fields of the answer, as `decision` requires.
@@ -105,7 +105,8 @@ class ExchangeContext {
   // A wait for a question also ends when the time passes that the question allows. Then nobody has left, so
   // counts no error.
   void note_client_error(observe::ClientError error, std::string_view failure) {
-    const bool overdue = error == observe::ClientError::Left && report.is_question && !watch.has_gone();
+    const bool overdue =
+        error == observe::ClientError::Left && report.is_question && !watch.has_disconnected();
     if (!overdue) worker.counters.client_errors(error).add();
     report.failure = failure;
   }

@@ -41,7 +41,7 @@ std::vector<std::string> parts_of(const policy::KeyPattern& key) {
 bool shadow_refuses(std::span<const policy::Bill* const> bills) {
   for (const auto* bill : bills)
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
-      if (!bill->charges()[i].enforced && !bill->line(i).applied.counted && !bill->outcomes()[i].allowed)
+      if (!bill->charges()[i].enforced && !bill->source(i).applied.counted && !bill->outcomes()[i].allowed)
         return true;
   return false;
 }
@@ -54,21 +54,21 @@ Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, 
     : config_(config), table_(table), queue_(queue), time_(time), now_(time.limits) {
   read(explain_request, load);
   if (!settled_) find_route();
-  if (!settled_) meet_rules();
+  if (!settled_) evaluate_rules();
 }
 
 void Explainer::read(const policy::ExplainRequest& asked, double load) {
   auto explain_request = asked;
   is_question_ = asked.question.has_value();
   if (auto host = policy::host_for_route(asked, config_.routes, config_.client, time_, load)) {
-    told_.route.assumed_host = *host;
+    explanation_.route.assumed_host = *host;
     explain_request.host = std::move(host);
   }
-  told_.client.address = told_.client.peer = explain_request.peer.to_string();
+  explanation_.client.address = explanation_.client.peer = explain_request.peer.to_string();
   if (const auto fault = described_.read(explain_request, config_.client, time_, load))
     return reject_early(fault->status, fault->what);
   described_.request().factors = config_.factors;
-  told_.client = policy::explain_client(described_.request().client);
+  explanation_.client = policy::explain_client(described_.request().client);
   if (described_.head_size() > config_.server.max_head) reject_early(431, "the request head is too large");
 }
 
@@ -76,16 +76,16 @@ void Explainer::find_route() {
   auto& request = described_.request();
   const auto at = policy::choose_route(config_.routes, request);
   for (std::size_t i = 0; i < at.value_or(config_.routes.size()); ++i)
-    told_.route.others.emplace_back(config_.routes[i].name, config_.routes[i].match.why_not(request));
+    explanation_.route.others.emplace_back(config_.routes[i].name, config_.routes[i].match.why_not(request));
   route_ = at ? &config_.routes[*at] : nullptr;
-  if (route_ != nullptr) told_.route.name = route_->name;
+  if (route_ != nullptr) explanation_.route.name = route_->name;
   if (route_ != nullptr)
-    told_.route.target = route_->respond ? "answers " + std::to_string(route_->respond->status)
-                                         : "upstream " + config_.upstreams[route_->upstream].name;
-  told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
+    explanation_.route.target = route_->respond ? "answers " + std::to_string(route_->respond->status)
+                                                : "upstream " + config_.upstreams[route_->upstream].name;
+  explanation_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
   const auto most = route_ != nullptr && route_->max_body != 0 ? route_->max_body : config_.server.max_body;
   const auto pre_check = run_pre_check(request, route_, described_.head_size(), most);
-  if (pre_check == PreCheck::None) return tell_uncharged();
+  if (pre_check == PreCheck::None) return explain_uncharged();
   if (pre_check == PreCheck::Excess) return reject_early(400, policy::describe(request.head->excess()));
   const auto said = answer_to(pre_check, request);
   reject_early(said.status, said.what);
@@ -93,7 +93,7 @@ void Explainer::find_route() {
 
 // Describes a request that weir checks against no rule: a CORS preflight, or a request for the client's own
 // limits.
-void Explainer::tell_uncharged() {
+void Explainer::explain_uncharged() {
   if (is_question_) return;
   const auto& head = described_.head();
   const bool preflight = config_.cors && http::is_preflight(*config_.cors, head);
@@ -101,29 +101,29 @@ void Explainer::tell_uncharged() {
   if (!preflight && !usage) return;
   settle(preflight ? "it is a CORS preflight" : "route " + route_->name + " shows the client's own limits");
   const bool answers = route_ != nullptr && (route_->respond || config_.cors->answers_preflights);
-  told_.verdict.verdict = answers || answers_itself() ? "answer" : "forward";
-  if (!preflight) return tell_answer(200, "application/json", {}, {});
-  if (!answers) return tell_arrival({});
+  explanation_.verdict.verdict = answers || answers_itself() ? "answer" : "forward";
+  if (!preflight) return explain_answer(200, "application/json", {}, {});
+  if (!answers) return explain_arrival({});
   std::string fields;
   http::append_preflight_fields(fields, *config_.cors, head);
-  tell_answer(204, {}, fields, {});
+  explain_answer(204, {}, fields, {});
 }
 
-void Explainer::meet_rules() {
+void Explainer::evaluate_rules() {
   auto& request = described_.request();
   const bool unverified = policy::needs_claims(config_.rules, request);
-  policy::Objection objection;
-  if (unverified) objection = evaluation_.collect_unverified(config_.rules, request, config_.names);
-  const bool refused = objection || (unverified && peek_refuses());
+  policy::Rejection rejection;
+  if (unverified) rejection = evaluation_.collect_unverified(config_.rules, request, config_.names);
+  const bool refused = rejection || (unverified && peek_refuses());
   described_.verify_token();
-  told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
-  told_.client = policy::explain_client(request.client);
+  explanation_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
+  explanation_.client = policy::explain_client(request.client);
   described_.show_body(config_.rules);
   rule_checks_ = policy::check_all(config_.rules, request, config_.names);
-  if (!refused) objection = evaluation_.collect(config_.rules, request, config_.names);
-  if (objection) return object(objection);
+  if (!refused) rejection = evaluation_.collect(config_.rules, request, config_.names);
+  if (rejection) return object(rejection);
   (void)peek_refuses();
-  for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
+  for (const auto& charge : evaluation_.remote.charges()) lookups_.push_back({.charge = charge});
 }
 
 // Looks up the limits in the key table without charging. Returns true if a limit refuses the request. Uses
@@ -141,93 +141,93 @@ bool Explainer::peek_refuses() {
   return refuses;
 }
 
-void Explainer::object(const policy::Objection& objection) {
-  settle(policy::describe(objection));
+void Explainer::object(const policy::Rejection& rejection) {
+  settle(policy::describe(rejection));
   std::string fields, body;
-  append_objection(fields, body, objection, config_.client);
-  tell_answer(policy::status_of(objection), "application/json", fields, body);
-  told_.verdict.rule = objection.rule->name;
+  append_rejection(fields, body, rejection, config_.client);
+  explain_answer(policy::status_of(rejection), "application/json", fields, body);
+  explanation_.verdict.rule = rejection.rule->name;
 }
 
 // Records that weir answers the request before it checks any limit.
 void Explainer::settle(const std::string& what) {
   settled_ = true;
-  told_.verdict.verdict = "refuse";
-  told_.verdict.why = "no limit is asked: " + what;
+  explanation_.verdict.verdict = "refuse";
+  explanation_.verdict.why = "no limit is asked: " + what;
 }
 
 void Explainer::reject_early(unsigned status, std::string_view what) {
   settle(std::string(what));
   std::string fields, body;
   append_error(fields, body, status, what, config_.client);
-  tell_answer(status, "application/json", fields, body);
+  explain_answer(status, "application/json", fields, body);
 }
 
 policy::Explanation Explainer::explain() {
   if (!settled_) take_answers();
-  tell_rules();
+  explain_rules();
   if (!settled_) decide();
-  return std::move(told_);
+  return std::move(explanation_);
 }
 
 void Explainer::take_answers() {
   auto outcomes = evaluation_.remote.outcomes();
-  for (std::size_t i = 0; i < looks_.size(); ++i) {
-    outcomes[i] = looks_[i].outcome;
-    if (redis_now_ == base::TimePoint{}) redis_now_ = looks_[i].clock;
-    outcomes[i].ahead = redis::clock_ahead(looks_[i].clock, redis_now_);
-    if (!looks_[i].error.empty()) unasked_ |= limit::LineSet{1} << i;
+  for (std::size_t i = 0; i < lookups_.size(); ++i) {
+    outcomes[i] = lookups_[i].outcome;
+    if (redis_now_ == base::TimePoint{}) redis_now_ = lookups_[i].clock;
+    outcomes[i].ahead = redis::clock_ahead(lookups_[i].clock, redis_now_);
+    if (!lookups_[i].error.empty()) unanswered_ |= limit::ChargeSet{1} << i;
   }
 }
 
-void Explainer::tell_rules() {
+void Explainer::explain_rules() {
   for (const auto& rule : config_.rules)
-    told_.rules.push_back({.name = rule.name,
-                           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
-                           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
-                           .match = rule.match.describe(),
-                           .why = rule_checks_.empty() ? "no limit is asked" : "",
-                           .parts = parts_of(rule.key)});
+    explanation_.rules.push_back({.name = rule.name,
+                                  .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
+                                  .store = rule.store == policy::Store::Redis ? "redis" : "memory",
+                                  .match = rule.match.describe(),
+                                  .why = rule_checks_.empty() ? "no limit is asked" : "",
+                                  .parts = parts_of(rule.key)});
   for (std::size_t i = 0; i < rule_checks_.size(); ++i) {
-    auto& told = told_.rules[i];
-    told.why = rule_checks_[i].why_not;
-    told.applies = told.why.empty();
-    told.key = rule_checks_[i].key;
-    told.cost = rule_checks_[i].cost;
+    auto& shown = explanation_.rules[i];
+    shown.why = rule_checks_[i].why_not;
+    shown.applies = shown.why.empty();
+    shown.key = rule_checks_[i].key;
+    shown.cost = rule_checks_[i].cost;
   }
 }
 
 // Adds the state of each limit to the explanation of its rule.
-void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
+void Explainer::explain_bill(const policy::Bill& bill, std::string_view note) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied, descriptors, overdraft] = bill.line(i);
+    const auto& [rule, applied, descriptors, overdraft] = bill.source(i);
     const auto& charge = bill.charges()[i];
-    const policy::RequestOfLine seen(described_.request(), descriptors);
+    const policy::RequestOfCharge seen(described_.request(), descriptors);
     const auto key = &bill == &fallback_ ? policy::name_in_redis(*rule, applied, *seen, config_.names)
                                          : std::optional(charge.key);
     auto state = policy::state_of(*rule, applied, key.value_or(charge.key), bill.outcomes()[i]);
     if (!note.empty()) state.note = note;
     if (!note.empty()) state.store = "memory";
     const bool remote = &bill == &evaluation_.remote;
-    if (remote && looks_[i].held_here) state.note = "paid from units that this weir took in advance";
-    if (remote && !looks_[i].error.empty()) state.note = "Redis did not answer: " + looks_[i].error;
-    state.known = !remote || looks_[i].error.empty();
+    if (remote && lookups_[i].held_here) state.note = "paid from units that this weir took in advance";
+    if (remote && !lookups_[i].error.empty()) state.note = "Redis did not answer: " + lookups_[i].error;
+    state.known = !remote || lookups_[i].error.empty();
     if (limit::most_waiting(*charge.limiter) != 0) {
       const std::lock_guard lock(queue_.mutex);
       state.waiting = queue_.queue.waiting(charge.key);
     }
     const auto at =
-        std::find_if(told_.rules.begin(), told_.rules.end(),
-                     [name = std::string_view(rule->name)](const auto& told) { return told.name == name; });
+        std::find_if(explanation_.rules.begin(), explanation_.rules.end(),
+                     [name = std::string_view(rule->name)](const auto& shown) { return shown.name == name; });
     at->limits.push_back(std::move(state));
   }
 }
 
 // Names the bandwidth of each rule that paces the bodies. These rules make no decision.
-void Explainer::tell_pacing() {
+void Explainer::explain_pacing() {
   for (const auto& [rule, key] : evaluation_.paced) {
     const auto at = static_cast<std::size_t>(rule - config_.rules.data());
-    auto& state = told_.rules[at].limits.emplace_back();
+    auto& state = explanation_.rules[at].limits.emplace_back();
     state.limiter = "bandwidth " + rule->bandwidth;
     state.store = "memory";
     state.digest = base::in_hex(key);
@@ -238,33 +238,33 @@ void Explainer::tell_pacing() {
 }
 
 void Explainer::decide() {
-  const auto* closed = unasked_ == 0
-                           ? nullptr
-                           : evaluation_.fall_back(described_.request(), config_.names, fallback_, unasked_);
+  const auto* closed =
+      unanswered_ == 0 ? nullptr
+                       : evaluation_.fall_back(described_.request(), config_.names, fallback_, unanswered_);
   auto outcomes = fallback_.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i] = table_.peek(fallback_.charges()[i], now_);
-  tell_pacing();
-  tell_bill(evaluation_.local, {});
-  tell_bill(evaluation_.remote, {});
-  tell_bill(fallback_, "Redis did not answer: this weir's own share, by on_store_failure = \"local\"");
-  evaluation_.remote.remove(unasked_);
+  explain_pacing();
+  explain_bill(evaluation_.local, {});
+  explain_bill(evaluation_.remote, {});
+  explain_bill(fallback_, "Redis did not answer: this weir's own share, by on_store_failure = \"local\"");
+  evaluation_.remote.remove(unanswered_);
   if (closed != nullptr) {
     reject_early(503, "the limiter's store cannot be reached; please retry");
-    told_.verdict.why =
+    explanation_.verdict.why =
         "the store of rule " + closed->name + " is away, and its on_store_failure is \"closed\"";
-    told_.verdict.rule = closed->name;
+    explanation_.verdict.rule = closed->name;
     return;
   }
   const std::array<const policy::Bill*, 3> bills{&evaluation_.local, &evaluation_.remote, &fallback_};
-  tell_verdict(policy::decide(bills, now_), bills);
+  explain_verdict(policy::decide(bills, now_), bills);
 }
 
 // Refuses the request and returns true if its client already has as many requests as it may have in the queue
 // that the request would join.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
-  const auto& rule = *slowest.bill->line(slowest.line).rule;
-  const auto& charge = slowest.bill->charges()[slowest.line];
+  const auto& rule = *slowest.bill->source(slowest.index).rule;
+  const auto& charge = slowest.bill->charges()[slowest.index];
   const auto client = policy::name_client(described_.request(), config_.names.table);
   const std::lock_guard lock(queue_.mutex);
   const auto until = queue_.queue.crowded_until(charge.key, client, rule.queue_per_client);
@@ -277,7 +277,7 @@ base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noex
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
   for (std::size_t i = 0; i < remote.charges().size(); ++i)
-    if (remote.line(i).rule == decision.rule)
+    if (remote.source(i).rule == decision.rule)
       return redis_now_ + base::Duration(outcome.ahead) + outcome.reset_after;
   return now_ + outcome.reset_after;
 }
@@ -290,7 +290,7 @@ bool Explainer::answers_itself() const {
 std::string Explainer::destination() const {
   if (is_question_) return "weir answers the question";
   if (route_ == nullptr) return "no route matches";
-  return route_->respond ? "route " + route_->name + " answers" : "it goes to " + told_.route.target;
+  return route_->respond ? "route " + route_->name + " answers" : "it goes to " + explanation_.route.target;
 }
 
 std::string Explainer::sentence(const policy::Decision& decision,
@@ -315,8 +315,8 @@ std::string Explainer::sentence(const policy::Decision& decision,
   return route_ == nullptr ? destination() + "; " + admitted : admitted + "; " + destination();
 }
 
-void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
-  auto& verdict = told_.verdict;
+void Explainer::explain_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
+  auto& verdict = explanation_.verdict;
   verdict.why = sentence(decision, bills);
   if (decision.verdict == policy::Verdict::Delay && refuse_where_crowded(decision, bills))
     verdict.why =
@@ -330,7 +330,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
     const auto refusal =
         append_refusal(fields, body, *decision.rule, http::retry_after_seconds(decision.outcome.retry_after),
                        described_.head().fields);
-    return tell_answer(refusal.status, refusal.content_type, fields, body);
+    return explain_answer(refusal.status, refusal.content_type, fields, body);
   }
   verdict.verdict = is_question_ ? "allow" : answers_itself() ? "answer" : "forward";
   if (decision.verdict == policy::Verdict::Delay) {
@@ -338,37 +338,38 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
     verdict.delay = decision.start_at - now_;
     verdict.rule = decision.delayed_by->name;
   }
-  tell_arrival(fields);
+  explain_arrival(fields);
 }
 
 // Describes what happens to a request that all limits admit.
-void Explainer::tell_arrival(std::string_view fields) {
-  if (is_question_) return tell_answer(200, {}, fields, {});
+void Explainer::explain_arrival(std::string_view fields) {
+  if (is_question_) return explain_answer(200, {}, fields, {});
   std::string body;
   if (route_ == nullptr) {
     http::append_error_json(body, 404, "no route matches this request");
-    return tell_answer(404, "application/json", fields, body);
+    return explain_answer(404, "application/json", fields, body);
   }
-  if (is_final_recipient(*route_, described_.head())) return tell_last(fields);
-  if (!route_->respond) return tell_answer(0, {}, fields, {});
+  if (is_final_recipient(*route_, described_.head())) return explain_last(fields);
+  if (!route_->respond) return explain_answer(0, {}, fields, {});
   std::string lines(fields);
   if (policy::append_fields(*route_->respond, {described_.request(), {}}, lines))
-    return tell_answer(route_->respond->status, route_->respond->content_type, lines, route_->respond->body);
+    return explain_answer(route_->respond->status, route_->respond->content_type, lines,
+                          route_->respond->body);
   http::append_error_json(body, 400, policy::kNoHostToRedirectTo);
-  tell_answer(400, "application/json", lines, body);
+  explain_answer(400, "application/json", lines, body);
 }
 
-void Explainer::tell_last(std::string_view fields) {
+void Explainer::explain_last(std::string_view fields) {
   const auto said = max_forwards_answer(described_.head());
   std::string body;
   if (!said.what.empty()) http::append_error_json(body, said.status, said.what);
-  told_.verdict.why += ", but Max-Forwards ends it here";
-  tell_answer(said.status, "application/json", fields, body);
+  explanation_.verdict.why += ", but Max-Forwards ends it here";
+  explain_answer(said.status, "application/json", fields, body);
 }
 
-void Explainer::tell_answer(unsigned status, std::string_view content_type, std::string_view fields,
-                            std::string_view body) {
-  auto& verdict = told_.verdict;
+void Explainer::explain_answer(unsigned status, std::string_view content_type, std::string_view fields,
+                               std::string_view body) {
+  auto& verdict = explanation_.verdict;
   verdict.status = status;
   verdict.headers.clear();
   if (!content_type.empty()) verdict.headers.emplace_back("Content-Type", content_type);

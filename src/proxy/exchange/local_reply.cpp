@@ -33,7 +33,7 @@ net::Task<Ending> LocalReply::reject_early(PreCheck pre_check) {
 }
 
 net::Task<Ending> LocalReply::refuse(const AdmissionResult& admission_result) {
-  if (admission_result.objection) return object(admission_result.objection);
+  if (admission_result.rejection) return object(admission_result.rejection);
   if (admission_result.closed != nullptr) {
     context_.report.failure = "store_closed";
     return error({503, "the limiter's store cannot be reached; please retry"});
@@ -41,19 +41,19 @@ net::Task<Ending> LocalReply::refuse(const AdmissionResult& admission_result) {
   return refuse_by(*admission_result.decision.rule, admission_result.decision.outcome.retry_after);
 }
 
-net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
+net::Task<Ending> LocalReply::object(const policy::Rejection& rejection) {
   using observe::ClientError;
   auto& buffers = context_.buffers;
-  if (objection.excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
-  if (policy::is_about_path(objection)) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
-  if (objection.token) note_token_fault(*objection.token);
-  if (objection.too_many_rules) context_.worker.counters.rules_exceeded.add();
+  if (rejection.excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
+  if (policy::is_about_path(rejection)) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
+  if (rejection.token) note_token_fault(*rejection.token);
+  if (rejection.too_many_rules) context_.worker.counters.rules_exceeded.add();
   buffers.text.clear();
-  append_objection(buffers.rate_limit_headers, buffers.text, objection, context_.config.client);
-  if (objection.token == policy::TokenFault::Unavailable)
+  append_rejection(buffers.rate_limit_headers, buffers.text, rejection, context_.config.client);
+  if (rejection.token == policy::TokenFault::Unavailable)
     context_.append_retry_after(context_.config.client.tokens->cooldown());
   return answer(
-      {.status = policy::status_of(objection), .body = buffers.text, .fields = buffers.rate_limit_headers});
+      {.status = policy::status_of(rejection), .body = buffers.text, .fields = buffers.rate_limit_headers});
 }
 
 // Counts the fault, unless the verification of the token has already counted it.
@@ -198,7 +198,7 @@ void LocalReply::add_cors_fields(http::Answer& answer) {
 net::Task<Ending> LocalReply::send(http::Answer answer) {
   auto& client = context_.client;
   if (!client.can_answer())
-    return net::Task<Ending>::ended(context_.give_up_writing(!context_.watch.has_gone()));
+    return net::Task<Ending>::ended(context_.give_up_writing(!context_.watch.has_disconnected()));
   auto& buffers = context_.buffers;
   context_.name_request();
   answer.omit_body = buffers.head.method == "HEAD";

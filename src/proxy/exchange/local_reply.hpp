@@ -23,7 +23,7 @@ class LocalReply {
 
   // Answers a request that is rejected before any limit is checked. REQUIRES pre_check != None.
   [[nodiscard]] net::Task<Ending> reject_early(PreCheck pre_check);
-  // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or the
+  // Refuses the request for the reason in `admission_result`: a rejection, an unreachable store, or the
   // limit of a rule.
   [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
   // Refuses a request after it has waited in the queue of a rule without success.
@@ -53,7 +53,7 @@ class LocalReply {
 
  private:
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
-  [[nodiscard]] net::Task<Ending> object(const policy::Objection& objection);
+  [[nodiscard]] net::Task<Ending> object(const policy::Rejection& rejection);
   void note_token_fault(policy::TokenFault fault);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] bool add_configured_fields(const policy::CannedResponse& respond);

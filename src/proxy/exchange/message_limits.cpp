@@ -27,10 +27,10 @@ void for_each_limit(const ExchangeBuffers& buffers, MessageLimits::Sender sender
   };
   for (const auto* bill : {&buffers.evaluation.local, &buffers.evaluation.remote})
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
-      const auto& [rule, applied, descriptors, overdraft] = bill->line(i);
+      const auto& [rule, applied, descriptors, overdraft] = bill->source(i);
       if (!applied.counted && counts(*rule)) visit(*rule, bill->charges()[i]);
     }
-  for (const auto& line : buffers.unasked)
+  for (const auto& line : buffers.unanswered)
     if (counts(*line.rule)) visit(*line.rule, line.charge);
 }
 

@@ -45,7 +45,7 @@ struct RequestReport {
   bool is_question = false;
   bool admitted = false;   // true: no rule refuses the question
   base::Duration wait{0};  // how long the asker must wait for the departure of the request
-  std::optional<limit::Ending> told_ending{};  // how the asker's server answered, as the asker says
+  std::optional<limit::Ending> reported_ending{};  // how the asker's server answered, as the asker says
 };
 
 }  // namespace weir::proxy

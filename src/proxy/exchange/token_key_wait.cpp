@@ -13,15 +13,15 @@ net::Task<void> TokenKeyWait::run() {
   auto& watch = context_.watch;
   auto& counters = context_.worker.counters;
   const auto number = keys.want();
-  bool found = false, told = false;
+  bool found = false, fetched = false;
   if (keys.enter(source_.settings->max_waiting)) {
     watch.begin_cancellable_wait();
     watch.arm(source_.settings->wait);
     while (!cancelled_ && !keys.is_failing()) {
       // read before has_key(), because a fetch may end between the two calls
-      told = keys.has_fetched(number);
+      fetched = keys.has_fetched(number);
       found = has_key();
-      if (found || told) break;
+      if (found || fetched) break;
       (void)co_await waiter_.wait();
     }
     watch.disarm();
@@ -29,11 +29,11 @@ net::Task<void> TokenKeyWait::run() {
     keys.leave();
     context_.read_clock();
   }
-  context_.buffers.credentials.keys_current = told;
+  context_.buffers.credentials.keys_current = fetched;
   counters
-      .token_key_waits(found  ? TokenKeyWaited::Found
-                       : told ? TokenKeyWaited::Unknown
-                              : TokenKeyWaited::Unavailable)
+      .token_key_waits(found     ? TokenKeyWaited::Found
+                       : fetched ? TokenKeyWaited::Unknown
+                                 : TokenKeyWaited::Unavailable)
       .add();
 }
 

@@ -7,7 +7,7 @@ net::Task<void> Usage::read() {
   const auto& config = context_.config;
   const auto& request = context_.buffers.request;
   if (policy::needs_claims_for_usage(config.rules, request)) context_.verify_token();
-  lines_ = policy::usage_lines(config.rules, request, config.names);
+  lines_ = policy::limits_of_client(config.rules, request, config.names);
   bool answers = worker.redis != nullptr && config.names_agreed;
   for (auto& line : lines_) {
     if (line.rule->store == policy::Store::Memory) {
@@ -17,7 +17,7 @@ net::Task<void> Usage::read() {
     }
     if (!answers || context_.watch.left()) continue;
     base::TimePoint redis_now;
-    auto look = worker.redis->look(line.charge, line.outcome, redis_now);
+    auto look = worker.redis->peek(line.charge, line.outcome, redis_now);
     const auto error = co_await look;
     line.known = answers = !error;
   }

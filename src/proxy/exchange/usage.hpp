@@ -24,7 +24,7 @@ class Usage {
 
  private:
   ExchangeContext& context_;
-  std::vector<policy::UsageLine> lines_;
+  std::vector<policy::ClientLimit> lines_;
 };
 
 }  // namespace weir::proxy

@@ -32,7 +32,7 @@ constexpr base::Duration kLinger{5'000'000};
 
 ConnectionInfo Session::connection_info() const {
   const auto& details = peer.details();
-  return {.ends = details.told,
+  return {.ends = details.reported_ends,
           .certificate_subject = details.certificate_subject,
           .certificate = details.certificate.value_or(""),
           .relayed = relayed_,
@@ -48,7 +48,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   if (!connection_info.certificate_subject.empty())
     peer.edit_details().certificate_subject = connection_info.certificate_subject;
   if (relayed_) peer.edit_details().certificate = connection_info.certificate;
-  if (connection_info.ends) peer.believe(*connection_info.ends);
+  if (connection_info.ends) peer.use_reported(*connection_info.ends);
   if (read.empty()) return;
   std::copy(read.begin(), read.end(), inbox.space());
   inbox.received(read.size());
@@ -68,15 +68,15 @@ bool Session::hand_off() {
 // Relays the connection to the new process until it ends. Returns false if no descriptor is free or the new
 // process does not take the connection. In that case this process serves the request.
 net::Task<bool> Session::relay_to_successor() {
-  auto told = connection_info();
-  told.relayed = true;
-  told.secure = is_secure();
-  told.certificate = certificate();
-  if (!told.ends) told.ends = ends();
+  auto info = connection_info();
+  info.relayed = true;
+  info.secure = is_secure();
+  info.certificate = certificate();
+  if (!info.ends) info.ends = ends();
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) co_return false;
   net::Stream other(worker.executor, pair[0]);
-  const auto passed = worker.handoff->take(pair[1], listener_.listener, told, {});
+  const auto passed = worker.handoff->take(pair[1], listener_.listener, info, {});
   ::close(pair[1]);
   if (passed == HandoffResult::Gone) worker.handoff = nullptr;
   if (passed != HandoffResult::Yes) co_return false;
@@ -86,7 +86,7 @@ net::Task<bool> Session::relay_to_successor() {
   Inbox answer(worker.blocks);
   Tunnel tunnel(worker, *this, client, inbox, other, answer, kUnbounded, nullptr);
   tunnel.linger_for(kLinger);
-  const ScopedCancelTarget cancel_target(onward_, other);
+  const ScopedCancelTarget cancel_target(relay_target_, other);
   (void)co_await tunnel.run();
   co_return true;
 }

@@ -53,7 +53,7 @@ net::Task<void> Http2Connection::run() {
   }
   reads_ = false;
   session_.disarm_deadline();
-  for (auto& stream : streams_) stream->note_gone();
+  for (auto& stream : streams_) stream->note_disconnected();
   while (serving_ != 0) static_cast<void>(co_await ended_.wait());
   net::ErrorCode ignored;
   if (!failed_ && !writing_) static_cast<void>(write_some(ignored));
@@ -70,7 +70,7 @@ net::Task<void> Http2Connection::run() {
 }
 
 net::Task<void> Http2Connection::read_all() {
-  heard_ = worker_.clock.now();
+  last_received_ = worker_.clock.now();
   for (unsigned pieces = 1;; ++pieces) {
     const bool goes_on = take_received();
     begin_streams();
@@ -147,7 +147,7 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
 bool Http2Connection::take_received() {
   auto& inbox = session_.inbox;
   if (inbox.empty()) return true;
-  heard_ = worker_.clock.now();
+  last_received_ = worker_.clock.now();
   pinged_ = {};
   data_read_ = 0;
   const auto octets = inbox.unread();
@@ -213,7 +213,7 @@ http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
   // their exchanges have ended. Beyond that, opens no stream.
   if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
-  head_begun_ = heard_;
+  head_begun_ = last_received_;
   worker_.counters.http2_streams_open.add();
   return streams_.back().get();
 }

@@ -90,7 +90,7 @@ class Http2Connection final : private http::Http2Events {
   static constexpr std::size_t kMostOutput = 64 << 10;
 
   [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t id) override;
-  void on_cheap(http::Http2Cheap frame) override;
+  void on_cheap_frame(http::Http2CheapFrame frame) override;
   void on_pong() override;
   void on_failure() noexcept override;
 
@@ -126,15 +126,15 @@ class Http2Connection final : private http::Http2Events {
   net::Notification ended_;     // wakes run(): a stream has ended
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
-  std::size_t uncounted_ = 0;      // octets in the inbox that the counter bytes_in does not contain yet
-  std::size_t data_read_ = 0;      // octets of bodies in the current read, which the exchanges count
-  std::size_t serving_ = 0;        // streams whose exchange has not ended
-  std::int32_t last_taken_ = 0;    // the highest ID of the streams for which an exchange began; 0: none
-  unsigned begun_in_turn_ = 0;     // requests that began since the connection last yielded
-  base::Duration work_in_turn_{};  // time spent to begin the requests that begun_in_turn_ counts
-  base::TimePoint head_begun_{};   // when the incomplete head began; the epoch: there is no incomplete head
-  std::size_t unread_ = 0;         // octets that the client's system had not acknowledged at the last check
-  base::TimePoint heard_{};        // when octets last arrived
+  std::size_t uncounted_ = 0;        // octets in the inbox that the counter bytes_in does not contain yet
+  std::size_t data_read_ = 0;        // octets of bodies in the current read, which the exchanges count
+  std::size_t serving_ = 0;          // streams whose exchange has not ended
+  std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
+  unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
+  base::Duration work_in_turn_{};    // time spent to begin the requests that begun_in_turn_ counts
+  base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: there is no incomplete head
+  std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check
+  base::TimePoint last_received_{};  // when octets last arrived
   base::TimePoint pinged_{};  // when weir sent a PING; the epoch: weir sent none since octets last arrived
   base::TimePoint blocked_since_{};  // since when the socket accepts no octets; the epoch: it accepts octets
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet

@@ -16,24 +16,24 @@ constexpr base::Duration kRoundTrip{1'000'000};
 // An idle connection releases its buffers after this time without new octets.
 constexpr base::Duration kRestAfter{2'000'000};
 
-observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
-  using http::Http2Cheap;
+observe::Goaway reason_of(http::Http2CheapFrame frame) noexcept {
+  using http::Http2CheapFrame;
   switch (frame) {
-    case Http2Cheap::Settings:
+    case Http2CheapFrame::Settings:
       return observe::Goaway::Settings;
-    case Http2Cheap::Ping:
+    case Http2CheapFrame::Ping:
       return observe::Goaway::Ping;
-    case Http2Cheap::Priority:
+    case Http2CheapFrame::Priority:
       return observe::Goaway::Priority;
-    case Http2Cheap::WindowUpdate:
+    case Http2CheapFrame::WindowUpdate:
       return observe::Goaway::WindowUpdate;
-    case Http2Cheap::EmptyData:
+    case Http2CheapFrame::EmptyData:
       return observe::Goaway::EmptyData;
-    case Http2Cheap::Reset:
-    case Http2Cheap::Fault:
+    case Http2CheapFrame::Reset:
+    case Http2CheapFrame::Fault:
       return observe::Goaway::Resets;
-    case Http2Cheap::Refused:
-    case Http2Cheap::Other:
+    case Http2CheapFrame::Refused:
+    case Http2CheapFrame::Other:
       break;
   }
   return observe::Goaway::Other;
@@ -41,12 +41,12 @@ observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
 
 }  // namespace
 
-void Http2Connection::on_cheap(http::Http2Cheap frame) {
-  if (frame == http::Http2Cheap::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
-  if (frame == http::Http2Cheap::Refused) worker_.counters.http2_resets(observe::ResetBy::Refused).add();
-  if (frame == http::Http2Cheap::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
-  const bool is_weirs = frame == http::Http2Cheap::Refused && worker_.retiring;
-  if (!is_weirs && guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
+void Http2Connection::on_cheap_frame(http::Http2CheapFrame frame) {
+  if (frame == http::Http2CheapFrame::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
+  if (frame == http::Http2CheapFrame::Refused) worker_.counters.http2_resets(observe::ResetBy::Refused).add();
+  if (frame == http::Http2CheapFrame::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
+  const bool is_weirs = frame == http::Http2CheapFrame::Refused && worker_.retiring;
+  if (!is_weirs && guard_.is_flood(frame, last_received_)) end_by(reason_of(frame));
 }
 
 // Called when the client has answered the PING that weir sent after the first GOAWAY. The client then knows
@@ -128,7 +128,7 @@ void Http2Connection::on_tick() noexcept {
 // Releases the empty buffers of a connection that receives nothing, such as one whose only streams are idle
 // WebSockets. The next octets that arrive get new buffers.
 void Http2Connection::rest(base::TimePoint now) noexcept {
-  if (now - heard_ < kRestAfter) return;
+  if (now - last_received_ < kRestAfter) return;
   if (session_.inbox.empty()) session_.inbox.release();
   if (out_.empty()) std::string().swap(out_);
   session_.client.trim();
@@ -139,7 +139,7 @@ void Http2Connection::rest(base::TimePoint now) noexcept {
 void Http2Connection::note_progress(base::TimePoint now) noexcept {
   const auto unread = session_.client.unacknowledged();
   if (unread < unread_) {
-    heard_ = now;
+    last_received_ = now;
     pinged_ = {};
     if (blocked_since_ != base::TimePoint{}) blocked_since_ = now;
   }
@@ -159,7 +159,7 @@ void Http2Connection::watch_peer(base::TimePoint now) {
     worker_.counters.client_errors(observe::ClientError::HeadTimeout).add();
     return fail();
   }
-  if (serving_ == 0 || now - std::max(heard_, pinged_) < settings_.ping) return;
+  if (serving_ == 0 || now - std::max(last_received_, pinged_) < settings_.ping) return;
   if (pinged_ != base::TimePoint{}) {
     worker_.counters.http2_goaways(observe::Goaway::Silent).add();
     return fail();

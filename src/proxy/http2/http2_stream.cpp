@@ -123,14 +123,14 @@ void Http2Stream::reset(http::Http2Error error) noexcept {
   }
 }
 
-void Http2Stream::note_gone() noexcept {
+void Http2Stream::note_disconnected() noexcept {
   gone_ = true;
   arrival_.notify();
   room_.notify();
   if (sink_) sink_->wake();
   if (tunnel_) tunnel_->note_progress();
   if (pause_waiter_ != nullptr) pause_waiter_->wake();
-  watch_.note_gone();
+  watch_.note_disconnected();
 }
 
 void Http2Stream::note_room() noexcept {
@@ -341,7 +341,7 @@ void Http2Stream::on_closed(http::Http2Error error) {
   closed_ = true;
   if (!head_arrived_) connection_.note_head_ended();
   const bool complete = error == http::Http2Error::None && ended_ && answered_;
-  if (!finished_ && !complete) note_gone();
+  if (!finished_ && !complete) note_disconnected();
 }
 
 std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {

@@ -35,9 +35,9 @@ struct ExchangeBuffers;
 class Http2StreamWatch final : public ClientWatch {
  public:
   Http2StreamWatch(net::Watchdog& watchdog, Http2Stream& stream) : ClientWatch(watchdog), stream_(stream) {}
-  [[nodiscard]] bool has_gone() const noexcept override;
+  [[nodiscard]] bool has_disconnected() const noexcept override;
   // Must be called when the client has left.
-  void note_gone() noexcept;
+  void note_disconnected() noexcept;
 
  private:
   void on_late() noexcept override;
@@ -56,7 +56,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   // Must be called after serve(), however it ended. `ended`: false if it threw.
   void finish(bool ended) noexcept;
   // Must be called when the connection has ended.
-  void note_gone() noexcept;
+  void note_disconnected() noexcept;
 
   [[nodiscard]] std::int32_t id() const noexcept { return id_; }
   // Returns true if all fields of the request have arrived, and serve() was not called.

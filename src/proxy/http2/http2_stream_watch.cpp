@@ -3,11 +3,11 @@
 
 namespace weir::proxy {
 
-bool Http2StreamWatch::has_gone() const noexcept {
+bool Http2StreamWatch::has_disconnected() const noexcept {
   return stream_.is_gone();
 }
 
-void Http2StreamWatch::note_gone() noexcept {
+void Http2StreamWatch::note_disconnected() noexcept {
   if (!waits_cancellably_ || left_ || waits_without_client_) return;
   left_ = true;
   stream_.cancel_all();
@@ -23,8 +23,8 @@ void Http2StreamWatch::on_tick() noexcept {
     late_ = true;
     return stream_.cancel_all();
   }
-  if (stream_.is_gone()) note_gone();
-  if (!waits_cancellably_ && !stream_.worker.draining) doze();
+  if (stream_.is_gone()) note_disconnected();
+  if (!waits_cancellably_ && !stream_.worker.draining) skip_ticks();
 }
 
 }  // namespace weir::proxy

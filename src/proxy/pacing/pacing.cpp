@@ -65,7 +65,7 @@ Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation, base::Durat
       to_client_(*this, worker.executor) {
   for (const auto& [rule, key] : evaluation.paced) {
     charges_.push_back({.key = key, .limiter = rule->limiter.get(), .rule = rule->cells});
-    labels_.push_back(rule->index);
+    indexes_.push_back(rule->index);
     outcomes_.emplace_back();
     piece_ = std::min(piece_, piece_of(limit::gcra_core(*rule->limiter)->rate()));
   }
@@ -76,7 +76,7 @@ std::unique_ptr<Pacing> Pacing::make(Worker& worker, const policy::Evaluation& e
   return evaluation.paced.empty() ? nullptr : std::make_unique<Pacing>(worker, evaluation, waited);
 }
 
-Pacing::Turn Pacing::charge(std::size_t octets) {
+Pacing::Delay Pacing::charge(std::size_t octets) {
   for (auto& charge : charges_) charge.cost = octets;
   const auto now = worker_.clock.now();
   const bool charged = worker_.table.charge(std::span(charges_.data(), charges_.size()), now,
@@ -95,7 +95,7 @@ Pacing::Turn Pacing::charge(std::size_t octets) {
 
 void Pacing::note_wait(base::Duration waited) noexcept {
   waited_ += waited;
-  worker_.counters.bandwidth_waited(labels_[slowest_]).add(static_cast<std::uint64_t>(waited.count()));
+  worker_.counters.bandwidth_waited(indexes_[slowest_]).add(static_cast<std::uint64_t>(waited.count()));
 }
 
 }  // namespace weir::proxy

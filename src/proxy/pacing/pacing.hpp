@@ -72,12 +72,12 @@ class Pacing {
   [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation,
                                                     base::Duration& waited);
 
-  struct Turn {
+  struct Delay {
     bool charged;         // false: a key was already charged too far in advance, so nothing was charged
     base::TimePoint due;  // when weir may forward the octets, or when to ask again
   };
   // Charges `octets` (1 to kMaxCost) to each key, or to none.
-  [[nodiscard]] Turn charge(std::size_t octets);
+  [[nodiscard]] Delay charge(std::size_t octets);
   [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
   [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
   // Adds the time for which a body has waited to the request's time, and to the metric of the rule that made
@@ -96,7 +96,7 @@ class Pacing {
   Worker& worker_;
   base::Duration& waited_;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
-  boost::container::static_vector<limit::RuleIndex, limit::kMaxCharges> labels_;
+  boost::container::static_vector<limit::RuleIndex, limit::kMaxCharges> indexes_;
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
   std::size_t piece_;
   std::size_t slowest_ = 0;  // the charge with the longest delay

@@ -26,7 +26,7 @@ Lane::Next Lane::next() noexcept {
 // several clients have equally many, the last ticket belongs to the client whose turn comes last.
 const LaneClient* Lane::last() const noexcept {
   for (auto waiting = classes.rbegin(); waiting != classes.rend(); ++waiting)
-    if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
+    if (waiting->tickets != 0) return &*waiting->by_tickets.rbegin();
   return nullptr;
 }
 

@@ -19,8 +19,8 @@ void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
   auto& all = lane.departures;
   all.insert(std::upper_bound(all.begin(), all.end(), departure, later), departure);
-  if (lane.places == 0 && departure.shared_places != 0) shared_.push_back(lane);
-  lane.places = departure.shared_places;
+  if (lane.max_waiting == 0 && departure.shared_max_waiting != 0) shared_.push_back(lane);
+  lane.max_waiting = departure.shared_max_waiting;
 }
 
 // Removes the lane if memory ran out before the lane got its first departure.
@@ -39,7 +39,7 @@ void Queue::reschedule(Lane& lane) noexcept {
     if (due != base::TimePoint::max()) due_[keeper].insert(lane);
   }
   if (!lane.departures.empty()) return;
-  if (lane.places != 0) shared_.erase(shared_.iterator_to(lane));
+  if (lane.max_waiting != 0) shared_.erase(shared_.iterator_to(lane));
   lanes_.erase(lanes_.find(lane.key));
 }
 
@@ -51,7 +51,7 @@ void Queue::join(Ticket& ticket, const Departure& departure) {
     auto& client = lane.clients.try_emplace(name).first->second;
     add(lane, departure);
     ticket.departure_ = departure;
-    take_place(ticket, lane, client);
+    add_ticket(ticket, lane, client);
   } catch (...) {
     if (const auto own = lane.clients.find(name); own != lane.clients.end() && own->second.count == 0)
       lane.clients.erase(own);
@@ -61,18 +61,18 @@ void Queue::join(Ticket& ticket, const Departure& departure) {
   reschedule(lane);
 }
 
-void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept {
+void Queue::add_ticket(Ticket& ticket, Lane& lane, LaneClient& client) noexcept {
   const auto priority = ticket.priority_;
   auto& waiting = lane.classes[priority];
   if (client.count == 0) {
     client.turn = ++turns_;
     waiting.turns.push_back(client);
   } else {
-    waiting.by_places.erase(waiting.by_places.iterator_to(client));
+    waiting.by_tickets.erase(waiting.by_tickets.iterator_to(client));
   }
   client.tickets.push_back(ticket);
-  if (++client.count == 2) ++crowds_[priority];
-  waiting.by_places.insert(client);
+  if (++client.count == 2) ++clients_with_several_[priority];
+  waiting.by_tickets.insert(client);
   if (ticket.not_before_ != base::TimePoint{}) {
     lane.held.insert(ticket);
     ++lane.held_count;
@@ -84,18 +84,18 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ++size_;
   note_yielding();
   ticket.lane_ = &lane;
-  ticket.place_ = &client;
+  ticket.lane_client_ = &client;
 }
 
 // Removes the ticket from its lane. `had_its_turn`: true if the ticket departs. Then its client has its next
 // turn after all other clients; otherwise the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
-  auto& client = *ticket.place_;
+  auto& client = *ticket.lane_client_;
   auto& waiting = lane.classes[ticket.priority_];
-  waiting.by_places.erase(waiting.by_places.iterator_to(client));
+  waiting.by_tickets.erase(waiting.by_tickets.iterator_to(client));
   client.tickets.erase(client.tickets.iterator_to(ticket));
-  if (--client.count == 1) --crowds_[ticket.priority_];
+  if (--client.count == 1) --clients_with_several_[ticket.priority_];
   if (client.count == 0) {
     waiting.turns.erase(waiting.turns.iterator_to(client));
     lane.clients.erase({ticket.client_, ticket.priority_});
@@ -104,7 +104,7 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
       waiting.turns.splice(waiting.turns.end(), waiting.turns, waiting.turns.iterator_to(client));
       client.turn = ++turns_;
     }
-    waiting.by_places.insert(client);
+    waiting.by_tickets.insert(client);
   }
   if (ticket.not_before_ != base::TimePoint{}) {
     lane.held.erase(lane.held.iterator_to(ticket));
@@ -117,7 +117,7 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   --size_;
   note_yielding();
   ticket.lane_ = nullptr;
-  ticket.place_ = nullptr;
+  ticket.lane_client_ = nullptr;
 }
 
 void Queue::leave(Ticket& ticket) noexcept {
@@ -130,7 +130,7 @@ void Queue::leave(Ticket& ticket) noexcept {
 void Queue::note_yielding() noexcept {
   const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(), [](std::size_t n) { return n != 0; });
   const auto worst = static_cast<int>(waiting_.rend() - found) - 1;
-  const bool crowded = worst >= 0 && crowds_[static_cast<std::size_t>(worst)] != 0;
+  const bool crowded = worst >= 0 && clients_with_several_[static_cast<std::size_t>(worst)] != 0;
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
@@ -146,7 +146,7 @@ bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   return most->count >= places + 2;
 }
 
-bool Queue::has_place_for(const Newcomer& newcomer) const {
+bool Queue::has_departure_for(const Newcomer& newcomer) const {
   const auto found = lanes_.find(newcomer.lane);
   if (found == lanes_.end()) return false;
   const auto& lane = found->second;
@@ -157,7 +157,7 @@ bool Queue::has_place_for(const Newcomer& newcomer) const {
   return waiting(newcomer.lane, newcomer.client) < newcomer.most;
 }
 
-Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
+Queue::Displacement Queue::displace(const Newcomer& newcomer) noexcept {
   auto& lane = lanes_.find(newcomer.lane)->second;
   const bool displaced = lane.departures.size() == lane.tickets;
   if (displaced) {
@@ -175,7 +175,7 @@ Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
 Queue::Ticket& Queue::evict_last(Lane& lane, Eviction why) noexcept {
   const auto found = std::find_if(lane.classes.rbegin(), lane.classes.rend(),
                                   [](const Lane::Class& waiting) { return waiting.tickets != 0; });
-  auto& ticket = found->by_places.rbegin()->tickets.back();
+  auto& ticket = found->by_tickets.rbegin()->tickets.back();
   take_out(ticket, false);
   ticket.eviction_ = why;
   evicted_[ticket.worker_].push_back(ticket);
@@ -255,7 +255,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
 double Queue::fullness() const noexcept {
   double fullest = 0;
   for (const auto& lane : shared_)
-    fullest = std::max(fullest, static_cast<double>(lane.cost) / static_cast<double>(lane.places));
+    fullest = std::max(fullest, static_cast<double>(lane.cost) / static_cast<double>(lane.max_waiting));
   return std::min(fullest, 1.0);
 }
 

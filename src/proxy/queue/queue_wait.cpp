@@ -38,7 +38,7 @@ net::Task<QueueWait::Result> QueueWait::run() {
   watch.disarm();
   watch.end_cancellable_wait();
   context_.read_clock();
-  if (turn.end == Shaper::End::Departed && watch.has_gone()) {
+  if (turn.end == Shaper::End::Departed && watch.has_disconnected()) {
     shaper.pass_on(ticket_.departure());
     turn.end = Shaper::End::Left;
   }

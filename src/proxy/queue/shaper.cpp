@@ -99,12 +99,12 @@ Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   }
 }
 
-std::optional<Queue::Won> Shaper::displace(const Newcomer& newcomer,
-                                           const std::function<bool()>& charge_rest) {
+std::optional<Queue::Displacement> Shaper::displace(const Newcomer& newcomer,
+                                                    const std::function<bool()>& charge_rest) {
   if (!may_displace(newcomer.priority)) return std::nullopt;
   auto& queue = shared_.queue;
   const std::lock_guard lock(shared_.mutex);
-  if (!queue.has_place_for(newcomer) || !charge_rest()) return std::nullopt;
+  if (!queue.has_departure_for(newcomer) || !charge_rest()) return std::nullopt;
   const auto won = queue.displace(newcomer);
   settle(newcomer.lane);
   return won;
@@ -132,11 +132,11 @@ void Shaper::offer(const Departure& departure) {
   }
 }
 
-void Shaper::look() {
+void Shaper::check_queue() {
   const std::lock_guard lock(shared_.mutex);
-  asked_ = false;
+  check_posted_ = false;
   wake_due();
-  ask_others();
+  post_to_other_workers();
   rearm();
 }
 
@@ -148,7 +148,7 @@ void Shaper::settle(const limit::Key& lane) {
     queue.drop_surplus(lane);
   }
   wake_due();
-  ask_others();
+  post_to_other_workers();
   rearm();
 }
 
@@ -179,13 +179,13 @@ void Shaper::wake_due() {
 
 // Wakes each other worker that has an evicted ticket, or a departure that is due before the worker's timer
 // ends.
-void Shaper::ask_others() {
+void Shaper::post_to_other_workers() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];
-    if (other == nullptr || other == this || other->asked_) continue;
+    if (other == nullptr || other == this || other->check_posted_) continue;
     if (shared_.queue.next_due(i) >= other->armed_for_ && !shared_.queue.has_evicted(i)) continue;
-    net::asio::post(other->executor_, [other] { other->look(); });
-    other->asked_ = true;  // set under the lock, which look() takes first
+    net::asio::post(other->executor_, [other] { other->check_queue(); });
+    other->check_posted_ = true;  // set under the lock, which check_queue() takes first
   }
 }
 
@@ -204,7 +204,7 @@ void Shaper::rearm() {
       const std::lock_guard lock(shared_.mutex);
       armed_for_ = base::TimePoint::max();
     }
-    look();
+    check_queue();
   });
   armed_for_ = wanted;
 }

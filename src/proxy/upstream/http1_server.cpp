@@ -29,7 +29,7 @@ void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, 
        .proto = client.is_secure() ? "https" : "http",
        .request_id = buffers.request_id,
        .peer_trusted = buffers.request.client.peer_trusted,
-       .told_by_forwarded = config.client.address_field == policy::AddressField::Forwarded,
+       .uses_forwarded = config.client.address_field == policy::AddressField::Forwarded,
        .add_forwarded = config.server.forwarded,
        .underscores = config.server.underscores_in_headers,
        .trusted_fields = &config.client.trusted_fields,
@@ -66,7 +66,7 @@ net::ErrorCode AnswerHeadReader::receive() {
   return ec;
 }
 
-AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
+AnswerHeadReader::State AnswerHeadReader::parse(bool request_sent) {
   auto& buffers = context_.buffers;
   auto& answer = buffers.answer;
   const auto size = http::find_answer_head_end(answer.unread(), searched_);

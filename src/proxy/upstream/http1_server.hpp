@@ -33,7 +33,7 @@ class AnswerHeadReader {
     Faulty,   // the attempt's `error` describes the fault
   };
   // Parses the received octets. `request_sent`: true if the whole request was sent to the server.
-  [[nodiscard]] State look(bool request_sent);
+  [[nodiscard]] State parse(bool request_sent);
   // Reads from the server. Returns would_block if no octet has arrived.
   [[nodiscard]] net::ErrorCode receive();
 

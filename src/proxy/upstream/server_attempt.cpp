@@ -32,7 +32,7 @@ ServerAttempt::ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool)
     call_deadline = context_.report.started + *asked;
   if (policy::needs_claims(settings.hash_key, request)) context_.verify_token();
   if (settings.balance == upstream::Balance::Hash)
-    word_ = policy::name_client(settings.hash_key, request, context_.config.balance).lo;
+    client_hash_ = policy::name_client(settings.hash_key, request, context_.config.balance).lo;
   pool.retries().pay_in();
 }
 
@@ -59,10 +59,10 @@ bool ServerAttempt::is_repeatable() const noexcept {
 }
 
 bool ServerAttempt::client_takes_no_answer() const noexcept {
-  return client_broken || context_.watch.left() || context_.watch.has_gone();
+  return client_broken || context_.watch.left() || context_.watch.has_disconnected();
 }
 
-bool ServerAttempt::is_theirs() const noexcept {
+bool ServerAttempt::is_servers_fault() const noexcept {
   return !context_.watch.left() && !context_.worker.hard_stop && !body_fault;
 }
 
@@ -77,7 +77,7 @@ void ServerAttempt::count_time() noexcept {
 }
 
 bool ServerAttempt::count_failure() noexcept {
-  const bool theirs = is_theirs();
+  const bool theirs = is_servers_fault();
   if (!theirs) return false;
   tallies.failures.add();
   tallies.attempts.add();
@@ -103,7 +103,7 @@ bool ServerAttempt::lease_server() {
                       .once = !is_repeatable(),
                       .owed = !whole,
                       .avoid = avoid,
-                      .word = word_});
+                      .client_hash = client_hash_});
   room_after = lease.room_after();
   room_at_any_time_ = lease.room_at_any_time();
   if (!lease || context_.worker.hard_stop) return false;
@@ -163,7 +163,7 @@ void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view 
     return;
   }
   auto& watch = context_.watch;
-  const bool theirs = has_met_call_deadline() ? is_theirs() : count_failure();
+  const bool theirs = has_met_call_deadline() ? is_servers_fault() : count_failure();
   if (theirs && !lease.moved() && !(watch.late() && cut_short)) member.unreachable(context_.now, fault);
   if (!watch.late() && ec != net::asio::error::timed_out) return;
   error = {504, "the upstream could not be reached in time"};

@@ -71,7 +71,7 @@ class ServerAttempt {
   // It may still wait for the server that has the request (ClientWatch::keep_waiting_without_client).
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
   // Returns true if the server is to blame for the failure of the exchange.
-  [[nodiscard]] bool is_theirs() const noexcept;
+  [[nodiscard]] bool is_servers_fault() const noexcept;
   // Returns true if the current wait for the server ended at the deadline of the call (grpc-timeout). Any
   // client can choose a deadline that no server meets, so this says nothing about the server.
   [[nodiscard]] bool has_met_call_deadline() const noexcept {
@@ -82,7 +82,7 @@ class ServerAttempt {
   // Counts the time since the request was sent. count_answer() calls this function. It must also be called if
   // no answer came in time, because this time shows how slow the server is.
   void count_time() noexcept;
-  // Returns the same as is_theirs(). If true, counts a failure of the upstream.
+  // Returns the same as is_servers_fault(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;
   // Tells the health check of the server that the server answered.
   void note_answer() noexcept;
@@ -105,7 +105,7 @@ class ServerAttempt {
   bool handed_over = false;         // bytes of the request were sent to a server
   bool handed_over_before = false;  // the value of handed_over before the current attempt
   bool silent = false;              // the connection closed before any byte of an answer
-  bool heard = false;               // the server sent an interim answer, so it has the request
+  bool got_interim = false;         // the server sent an interim answer, so it has the request
   bool expects_continue = false;    // the forwarded head has `Expect: 100-continue`
   bool continued = false;           // the server sent 100 Continue
   std::string alert;                // the TLS alert that the server sent instead of an answer
@@ -133,7 +133,7 @@ class ServerAttempt {
 
   ExchangeContext& context_;
   net::Timer* pause_ = nullptr;    // timer of the current wait; null: no wait
-  std::uint64_t word_ = 0;         // hash of the client, which selects its server if `balance` is hash
+  std::uint64_t client_hash_ = 0;  // hash of the client, which selects its server if `balance` is hash
   base::Duration connecting_{0};   // time spent on failed attempts to connect
   bool room_at_any_time_ = false;  // servers not yet tried are full, but their requests may end at any time
 };

@@ -15,7 +15,7 @@ using observe::TunnelEnd;
 namespace {
 
 // How long the server may take to end its current frame. weir sends its Close frame after that frame.
-constexpr base::Duration kFarewell{2'000'000};
+constexpr base::Duration kFrameEndTimeout{2'000'000};
 
 }  // namespace
 
@@ -57,107 +57,108 @@ net::Task<TunnelEnd> Tunnel::run() {
   worker_.counters.tunnels(end_).add();
   if (thrown_) std::rethrow_exception(thrown_);
   if (end_ == TunnelEnd::Stopped)
-    for (auto* way : {&up_, &down_})
-      if (at_boundary(*way)) say_close(*way, http::kGoingAway);
+    for (auto* direction : {&up_, &down_})
+      if (at_boundary(*direction)) send_close_frame(*direction, http::kGoingAway);
   co_return end_;
 }
 
 // Relays one direction until its source closes its sending side or the tunnel ends.
-net::Task<void> Tunnel::pump(Way& way) {
+net::Task<void> Tunnel::pump(Direction& direction) {
   for (unsigned pieces = 1; !over_; ++pieces) {
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(worker_.executor);
-      if (watch_.late()) stop(broken(way, true));
+      if (watch_.late()) stop(broken(direction, true));
       if (over_) co_return;
     }
-    scan(way);
-    const bool reading = way.ready == 0;
-    if (reading && &way == &up_ && refusal_ != 0) co_return refuse(refusal_);
-    if (&way == &down_ && farewell_ != 0 && at_boundary(way)) co_return refuse(farewell_);
-    if (reading && way.held > 0) {
-      co_await hold(way);
+    scan(direction);
+    const bool reading = direction.ready == 0;
+    if (reading && &direction == &up_ && refusal_ != 0) co_return refuse(refusal_);
+    if (&direction == &down_ && forwarded_close_code_ != 0 && at_boundary(direction))
+      co_return refuse(forwarded_close_code_);
+    if (reading && direction.held > 0) {
+      co_await hold(direction);
       continue;
     }
-    if (reading && way.ended) {
-      co_await pass_end(way);
+    if (reading && direction.ended) {
+      co_await pass_end(direction);
       co_return;
     }
-    if (!reading && way.pace != nullptr && way.pace->admit(way.ready) == 0) {
-      co_await wait_for_pace(way);
+    if (!reading && direction.pace != nullptr && direction.pace->admit(direction.ready) == 0) {
+      co_await wait_for_pace(direction);
       continue;
     }
-    auto ec = reading ? receive(way) : send(way);
+    auto ec = reading ? receive(direction) : send(direction);
     if (ec == net::asio::error::eof) {
-      way.scanner.reset();  // from now on, forwards the rest of the partial frame unchanged
-      way.ended = true;
+      direction.scanner.reset();  // from now on, forwards the rest of the partial frame unchanged
+      direction.ended = true;
       continue;
     }
-    if (ec == net::asio::error::would_block) ec = co_await await(way, reading);
-    if (ec) stop(broken(way, reading));
+    if (ec == net::asio::error::would_block) ec = co_await await(direction, reading);
+    if (ec) stop(broken(direction, reading));
   }
 }
 
-// Ends the sending side of `way.to`, because `way.from` has closed its own. With HTTP/2, waits until the last
-// octets and the end are sent.
-net::Task<void> Tunnel::pass_end(Way& way) {
-  way.to.shutdown_send();
-  if (&way == &down_) idle_ = linger_;
+// Ends the sending side of `direction.to`, because `direction.from` has closed its own. With HTTP/2, waits
+// until the last octets and the end are sent.
+net::Task<void> Tunnel::pass_end(Direction& direction) {
+  direction.to.shutdown_send();
+  if (&direction == &down_) idle_ = linger_;
   moved();
-  while (!over_ && way.to.owes_write()) {
-    const auto ec = co_await await(way, false);
-    if (ec) stop(broken(way, false));
+  while (!over_ && direction.to.owes_write()) {
+    const auto ec = co_await await(direction, false);
+    if (ec) stop(broken(direction, false));
   }
 }
 
-net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
-  if (reading) rest(way);
-  way.stuck = !reading;
+net::Task<net::ErrorCode> Tunnel::await(Direction& direction, bool reading) {
+  if (reading) rest(direction);
+  direction.stuck = !reading;
   net::ErrorCode ec;
   if (reading)
-    ec = co_await way.from.wait_readable();
+    ec = co_await direction.from.wait_readable();
   else
-    ec = co_await way.to.wait_writable();
-  way.stuck = false;
+    ec = co_await direction.to.wait_writable();
+  direction.stuck = false;
   co_return ec;
 }
 
 // Sets way.ready to the number of received octets that may be forwarded.
-void Tunnel::scan(Way& way) {
-  const auto unread = way.inbox.unread();
-  if (!way.scanner) way.ready = unread.size();
-  while (way.ready < unread.size() && way.held == 0 && (&way == &down_ || refusal_ == 0)) {
-    if (farewell_ != 0 && way.scanner->between_frames()) return;
-    const auto piece = way.scanner->next(unread.substr(way.ready));
-    if (piece.kind == FrameScanner::Kind::NeedMore || !pass(way, piece)) return;
-    way.ready += piece.size;
+void Tunnel::scan(Direction& direction) {
+  const auto unread = direction.inbox.unread();
+  if (!direction.scanner) direction.ready = unread.size();
+  while (direction.ready < unread.size() && direction.held == 0 && (&direction == &down_ || refusal_ == 0)) {
+    if (forwarded_close_code_ != 0 && direction.scanner->between_frames()) return;
+    const auto piece = direction.scanner->next(unread.substr(direction.ready));
+    if (piece.kind == FrameScanner::Kind::NeedMore || !pass(direction, piece)) return;
+    direction.ready += piece.size;
   }
 }
 
 // Returns true if the piece may be forwarded now. Otherwise delays it, or ends the tunnel.
-bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
+bool Tunnel::pass(Direction& direction, const FrameScanner::Piece& piece) {
   using Kind = FrameScanner::Kind;
   if (piece.kind == Kind::Faulty) {
-    if (&way == &up_ && limits_->enforced())
+    if (&direction == &up_ && limits_->enforced())
       refusal_ = http::kProtocolError;
     else
-      way.scanner.reset();
-    if (!way.scanner) way.ready = way.inbox.unread().size();
+      direction.scanner.reset();
+    if (!direction.scanner) direction.ready = direction.inbox.unread().size();
     return false;
   }
   const bool counts = piece.kind == Kind::Message || piece.kind == Kind::Ping || piece.kind == Kind::Pong;
-  if (&way != &up_ || !counts) return true;
+  if (&direction != &up_ || !counts) return true;
   const auto verdict = limits_->ask();
   if (verdict.admitted) return true;
   if (verdict.closes) refusal_ = http::kPolicyViolation;
   wait_ = verdict.wait;
-  way.held = piece.size;
+  direction.held = piece.size;
   return false;
 }
 
 // Delays the next message, then asks the limits again.
-net::Task<void> Tunnel::hold(Way& way) {
+net::Task<void> Tunnel::hold(Direction& direction) {
   if (!down_.stuck) watch_.arm(idle_ + wait_);
-  way.stuck = true;
+  direction.stuck = true;
   pause_.expires_after(wait_);
   // During the wait, a client that closes its sending side counts as disconnected. Otherwise a long delay
   // would keep the tunnel open after its client has disconnected.
@@ -167,102 +168,104 @@ net::Task<void> Tunnel::hold(Way& way) {
   co_await pause_.async_wait(net::use_task(ended));
   watch_.end_cancellable_wait();
   watch_.end_at_half_close(false);
-  way.stuck = false;
-  if (ended || watch_.late() || watch_.left()) co_return stop(broken(way, true));
+  direction.stuck = false;
+  if (ended || watch_.late() || watch_.left()) co_return stop(broken(direction, true));
   const auto verdict = limits_->ask();
   wait_ = verdict.wait;
   if (verdict.closes) refusal_ = http::kPolicyViolation;
   if (!verdict.admitted) co_return;
-  way.ready = std::exchange(way.held, 0);
+  direction.ready = std::exchange(direction.held, 0);
 }
 
 // Waits until weir may forward the next octets of a direction. Renews the deadline first if both sides accept
 // octets, because weir alone then causes the wait.
-net::Task<void> Tunnel::wait_for_pace(Way& way) {
+net::Task<void> Tunnel::wait_for_pace(Direction& direction) {
   const auto most = std::max(idle_ / 2, base::Duration{1});
-  if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
-  co_await way.pace->hold(most);
-  if (!over_ && (watch_.late() || watch_.left() || worker_.hard_stop)) stop(broken(way, true));
+  if (!up_.stuck && !down_.stuck && forwarded_close_code_ == 0) watch_.arm(idle_);
+  co_await direction.pace->hold(most);
+  if (!over_ && (watch_.late() || watch_.left() || worker_.hard_stop)) stop(broken(direction, true));
 }
 
 void Tunnel::cancel() noexcept {
   pause_.cancel();
-  for (auto* way : {&up_, &down_})
-    if (way->pace != nullptr) way->pace->cancel();
+  for (auto* direction : {&up_, &down_})
+    if (direction->pace != nullptr) direction->pace->cancel();
 }
 
 // Sends the Close frames and ends the tunnel. The coroutine that sends to the server calls this function once
 // everything before the refused message was sent. If a frame to the client is still incomplete at that time,
 // the coroutine that sends to the client calls it again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
-  if (farewell_ == 0) say_close(up_, code);
-  farewell_ = code;
-  watch_.arm(kFarewell);
+  if (forwarded_close_code_ == 0) send_close_frame(up_, code);
+  forwarded_close_code_ = code;
+  watch_.arm(kFrameEndTimeout);
   if (!at_boundary(down_)) {
     if (!down_.scanner) stop(broken(down_, true));
     return;
   }
-  say_close(down_, code);
+  send_close_frame(down_, code);
   stop(broken(down_, true));
 }
 
 // Returns true if the octets forwarded so far end with a complete frame.
-bool Tunnel::at_boundary(const Way& way) const noexcept {
-  return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
+bool Tunnel::at_boundary(const Direction& direction) const noexcept {
+  return direction.scanner && direction.ready == 0 &&
+         (direction.held > 0 || direction.scanner->between_frames());
 }
 
 // Sends a Close frame without waiting. Drops the part of the frame that the peer does not accept at once.
 // Sends nothing if a Close frame was already sent.
-void Tunnel::say_close(Way& way, std::uint16_t code) {
-  if (way.scanner && way.scanner->closed()) return;
+void Tunnel::send_close_frame(Direction& direction, std::uint16_t code) {
+  if (direction.scanner && direction.scanner->closed()) return;
   const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
                                   : code == http::kGoingAway     ? "going away"
                                                                  : "not a frame";
   std::string frame;
-  if (&way == &up_)
+  if (&direction == &up_)
     http::append_close_frame(
         frame, code, reason,
         {0x5a, 0xc3, 0x17, 0x9e});  // any mask is safe, because weir chooses the masked text
   else
     http::append_close_frame(frame, code, reason);
   net::ErrorCode ignored;
-  way.bytes += way.to.try_write(frame, {}, ignored);
+  direction.bytes += direction.to.try_write(frame, {}, ignored);
 }
 
-net::ErrorCode Tunnel::receive(Way& way) {
+net::ErrorCode Tunnel::receive(Direction& direction) {
   net::ErrorCode ec;
-  char* at = way.inbox.space();
-  const auto count = way.from.try_read(at, way.inbox.room(), ec);
-  way.inbox.received(count);
-  if (&way == &up_) worker_.counters.bytes_in.add(count);
+  char* at = direction.inbox.space();
+  const auto count = direction.from.try_read(at, direction.inbox.room(), ec);
+  direction.inbox.received(count);
+  if (&direction == &up_) worker_.counters.bytes_in.add(count);
   return ec;
 }
 
 // Sends the octets that are ready. Returns would_block if the peer did not accept all of them.
-net::ErrorCode Tunnel::send(Way& way) {
+net::ErrorCode Tunnel::send(Direction& direction) {
   net::ErrorCode ec;
-  const auto most = way.pace != nullptr ? way.pace->admit(way.ready) : way.ready;
-  const auto bytes = way.inbox.unread().substr(0, most);
-  const auto sent = way.begun ? way.to.try_rest(bytes, {}, ec) : way.to.try_write(bytes, {}, ec);
-  way.begun = sent < bytes.size();
-  way.inbox.use(sent);
-  way.ready -= sent;
-  if (way.pace != nullptr) way.pace->passed(sent);
-  way.bytes += sent;
-  if (&way == &down_) worker_.counters.bytes_out.add(sent);
+  const auto most = direction.pace != nullptr ? direction.pace->admit(direction.ready) : direction.ready;
+  const auto bytes = direction.inbox.unread().substr(0, most);
+  const auto sent =
+      direction.begun ? direction.to.try_rest(bytes, {}, ec) : direction.to.try_write(bytes, {}, ec);
+  direction.begun = sent < bytes.size();
+  direction.inbox.use(sent);
+  direction.ready -= sent;
+  if (direction.pace != nullptr) direction.pace->passed(sent);
+  direction.bytes += sent;
+  if (&direction == &down_) worker_.counters.bytes_out.add(sent);
   if (sent > 0) moved();
   if (!ec && sent < bytes.size()) ec = net::asio::error::would_block;
   return ec;
 }
 
 void Tunnel::moved() noexcept {
-  if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
+  if (!up_.stuck && !down_.stuck && forwarded_close_code_ == 0) watch_.arm(idle_);
 }
 
 // Releases an empty buffer before a wait.
-void Tunnel::rest(Way& way) {
-  if (!way.inbox.is_pinned() && way.inbox.empty()) way.inbox.release();
-  way.from.trim();
+void Tunnel::rest(Direction& direction) {
+  if (!direction.inbox.is_pinned() && direction.inbox.empty()) direction.inbox.release();
+  direction.from.trim();
 }
 
 // Ends the tunnel. If called again, keeps the first reason.
@@ -275,11 +278,12 @@ void Tunnel::stop(TunnelEnd end) noexcept {
   cancel();
 }
 
-TunnelEnd Tunnel::broken(const Way& way, bool reading) const noexcept {
-  if (farewell_ != 0) return farewell_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
+TunnelEnd Tunnel::broken(const Direction& direction, bool reading) const noexcept {
+  if (forwarded_close_code_ != 0)
+    return forwarded_close_code_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
   if (worker_.hard_stop) return TunnelEnd::Stopped;
   if (watch_.late()) return TunnelEnd::Idle;
-  return (&way == &up_) == reading ? TunnelEnd::ClientBroke : TunnelEnd::ServerBroke;
+  return (&direction == &up_) == reading ? TunnelEnd::ClientBroke : TunnelEnd::ServerBroke;
 }
 
 }  // namespace weir::proxy

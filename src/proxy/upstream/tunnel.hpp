@@ -60,7 +60,7 @@ class Tunnel {
   [[nodiscard]] std::uint64_t bytes_down() const noexcept { return down_.bytes; }
 
  private:
-  struct Way {
+  struct Direction {
     net::DuplexStream& from;
     net::DuplexStream& to;
     Inbox& inbox;
@@ -73,33 +73,33 @@ class Tunnel {
     std::size_t held = 0;      // octets after the ready octets: the header of a delayed message
     std::uint64_t bytes = 0;
   };
-  [[nodiscard]] net::Task<void> pump(Way& way);
-  [[nodiscard]] net::Task<void> pass_end(Way& way);
-  [[nodiscard]] net::Task<net::ErrorCode> await(Way& way, bool reading);
-  void scan(Way& way);
-  [[nodiscard]] bool pass(Way& way, const http::FrameScanner::Piece& piece);
-  [[nodiscard]] net::Task<void> hold(Way& way);
-  [[nodiscard]] net::Task<void> wait_for_pace(Way& way);
+  [[nodiscard]] net::Task<void> pump(Direction& direction);
+  [[nodiscard]] net::Task<void> pass_end(Direction& direction);
+  [[nodiscard]] net::Task<net::ErrorCode> await(Direction& direction, bool reading);
+  void scan(Direction& direction);
+  [[nodiscard]] bool pass(Direction& direction, const http::FrameScanner::Piece& piece);
+  [[nodiscard]] net::Task<void> hold(Direction& direction);
+  [[nodiscard]] net::Task<void> wait_for_pace(Direction& direction);
   void refuse(std::uint16_t code);
-  [[nodiscard]] bool at_boundary(const Way& way) const noexcept;
-  void say_close(Way& way, std::uint16_t code);
-  [[nodiscard]] net::ErrorCode receive(Way& way);
-  [[nodiscard]] net::ErrorCode send(Way& way);
+  [[nodiscard]] bool at_boundary(const Direction& direction) const noexcept;
+  void send_close_frame(Direction& direction, std::uint16_t code);
+  [[nodiscard]] net::ErrorCode receive(Direction& direction);
+  [[nodiscard]] net::ErrorCode send(Direction& direction);
   void moved() noexcept;
-  void rest(Way& way);
+  void rest(Direction& direction);
   void stop(observe::TunnelEnd end) noexcept;
-  [[nodiscard]] observe::TunnelEnd broken(const Way& way, bool reading) const noexcept;
+  [[nodiscard]] observe::TunnelEnd broken(const Direction& direction, bool reading) const noexcept;
 
   Worker& worker_;
   ClientWatch& watch_;
   base::Duration idle_;
   base::Duration linger_;
-  Way up_;
-  Way down_;
+  Direction up_;
+  Direction down_;
   MessageLimits* const limits_;
-  base::Duration wait_{0};      // the delay of the current message
-  std::uint16_t refusal_ = 0;   // status of the Close frame to send after the octets for the server
-  std::uint16_t farewell_ = 0;  // equals refusal_ once the server got the Close frame
+  base::Duration wait_{0};     // the delay of the current message
+  std::uint16_t refusal_ = 0;  // status of the Close frame to send after the octets for the server
+  std::uint16_t forwarded_close_code_ = 0;  // equals refusal_ once the server got the Close frame
   net::Timer pause_;
   net::Signal finished_;  // raised when the direction to the server has ended
   bool over_ = false;

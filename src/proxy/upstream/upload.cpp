@@ -42,7 +42,7 @@ Upload::Upload(ExchangeContext& context, ServerAttempt& attempt, std::string beg
       finished_(context.worker.executor),
       out_(std::move(begun)),
       response_(attempt.pool.settings().timeouts.response),
-      word_(attempt.pool.settings().timeouts.expect_continue) {}
+      continue_timeout_(attempt.pool.settings().timeouts.expect_continue) {}
 
 void Upload::start() {
   net::spawn(context_.worker.executor, run(), [this](const std::exception_ptr& thrown) {
@@ -77,13 +77,14 @@ net::Task<void> Upload::run() {
   MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
   began_ = context_.now;
-  expectant_ = head.expects_continue && body.received() == 0 && body.at_hand().empty() && !body.complete();
-  bool word_awaited = !expectant_;
+  expects_continue_ =
+      head.expects_continue && body.received() == 0 && body.at_hand().empty() && !body.complete();
+  bool word_awaited = !expects_continue_;
   for (unsigned pieces = 1; Relay::is_wait(need); ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(context_.worker.executor);
-      const bool late = watch.late() && !attempt_.client_stalls && !expectant_;
+      const bool late = watch.late() && !attempt_.client_stalls && !expects_continue_;
       if (stop_ || watch.left() || late) co_return;
     }
     if (need == Relay::Need::Gate || need == Relay::Need::Pace) {
@@ -100,7 +101,7 @@ net::Task<void> Upload::run() {
     const auto next = judge_wait(ec, reading, pace);
     if (next == Next::End) co_return;
     if (next == Next::Wait) continue;
-    if (reading && expectant_) begin_body();  // the client sends without waiting for 100 Continue
+    if (reading && expects_continue_) begin_body();  // the client sends without waiting for 100 Continue
     need = relay.advance();
   }
   finish(need, relay.status());
@@ -122,8 +123,8 @@ net::Task<bool> Upload::wait_at_gate() {
   const bool late = watch.late() && !attempt_.client_stalls;
   // Fails if the client has disconnected, because it sends no more of its request. The exchange may still
   // wait for the answer.
-  if (watch.has_gone() && !stop_) fail(400, false);
-  if (watch.has_gone()) co_return false;
+  if (watch.has_disconnected() && !stop_) fail(400, false);
+  if (watch.has_disconnected()) co_return false;
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
 }
 
@@ -146,7 +147,8 @@ Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateC
   const auto& watch = context_.watch;
   // True if this wait ended because of a deadline that was meant for another wait.
   const bool others = ec == net::asio::error::operation_aborted && !watch.left() &&
-                      !context_.worker.hard_stop && (attempt_.client_stalls || expectant_ || !watch.late());
+                      !context_.worker.hard_stop &&
+                      (attempt_.client_stalls || expects_continue_ || !watch.late());
   const bool slow = (!ec || others) && since_ != base::TimePoint{} &&
                     !pace.note(context_.worker.clock.now() - since_, context_.client.body().filled());
   if (others && !slow) return Next::Wait;
@@ -175,9 +177,9 @@ void Upload::fail(unsigned status, bool slow) noexcept {
 //
 // If the whole body is in memory and the server has not answered, only the server must act.
 void Upload::arm_for_more(bool reading) noexcept {
-  const bool counts = reading && !expectant_ && context_.config.server.min_rate.octets_per_second != 0;
+  const bool counts = reading && !expects_continue_ && context_.config.server.min_rate.octets_per_second != 0;
   since_ = counts ? context_.worker.clock.now() : base::TimePoint{};
-  if (attempt_.client_stalls || expectant_) return;
+  if (attempt_.client_stalls || expects_continue_) return;
   if (attempt_.whole && context_.report.answered == base::TimePoint{}) {
     context_.read_clock();
     return attempt_.arm(response_);
@@ -193,29 +195,30 @@ void Upload::arm_since_head(base::Duration time) noexcept {
 }
 
 void Upload::await_continue() noexcept {
-  if (word_ >= response_) return;
-  arm_since_head(word_);
-  word_deadline_ = !attempt_.cut_short;
+  if (continue_timeout_ >= response_) return;
+  arm_since_head(continue_timeout_);
+  has_continue_deadline_ = !attempt_.cut_short;
 }
 
-bool Upload::suspend_word() noexcept {
-  if (!std::exchange(word_deadline_, false)) return false;
+bool Upload::suspend_continue_deadline() noexcept {
+  if (!std::exchange(has_continue_deadline_, false)) return false;
   context_.watch.clear_late();
   arm_since_head(response_);
   return true;
 }
 
-bool Upload::is_word_overdue() const noexcept {
+bool Upload::is_continue_overdue() const noexcept {
   const auto& watch = context_.watch;
-  return word_deadline_ && watch.late() && !watch.left() && !context_.worker.hard_stop &&
+  return has_continue_deadline_ && watch.late() && !watch.left() && !context_.worker.hard_stop &&
          !attempt_.body_fault;
 }
 
 void Upload::begin_body() noexcept {
   context_.buffers.head.expects_continue = false;
-  if (!expectant_) return;
-  expectant_ = false;
-  if (!context_.watch.late()) word_deadline_ = false;  // a deadline that has passed is left to the exchange
+  if (!expects_continue_) return;
+  expects_continue_ = false;
+  if (!context_.watch.late())
+    has_continue_deadline_ = false;  // a deadline that has passed is left to the exchange
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }

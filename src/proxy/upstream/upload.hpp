@@ -35,18 +35,18 @@ class Upload {
   [[nodiscard]] bool is_sent() const noexcept { return sent_; }
 
   // Returns true if the client waits for 100 Continue before it sends its body.
-  [[nodiscard]] bool is_expectant() const noexcept { return expectant_; }
+  [[nodiscard]] bool is_expectant() const noexcept { return expects_continue_; }
   // Must be called after weir sent 100 Continue, or when the client sends its body without waiting for it.
   void begin_body() noexcept;
   // Returns true if the server did not send 100 Continue in time, but may still answer in time.
-  [[nodiscard]] bool is_word_overdue() const noexcept;
+  [[nodiscard]] bool is_continue_overdue() const noexcept;
   // If the deadline for 100 Continue is armed, replaces it by the deadline for the server's answer and
   // returns true. Otherwise returns false.
-  [[nodiscard]] bool suspend_word() noexcept;
+  [[nodiscard]] bool suspend_continue_deadline() noexcept;
   // Arms the deadline for 100 Continue.
   void await_continue() noexcept;
   // Must be called if 100 Continue is overdue. Afterwards weir waits only for the answer.
-  void forget_word() noexcept { word_deadline_ = false; }
+  void forget_word() noexcept { has_continue_deadline_ = false; }
 
  private:
   enum class Next : std::uint8_t { Wait, Advance, End };
@@ -69,14 +69,14 @@ class Upload {
   const base::Duration
       // time limit for the server's answer, and for each wait until the server accepts more octets
       response_;
-  const base::Duration word_;  // time limit for the server's 100 Continue
-  base::TimePoint began_{};    // when the client began to send
+  const base::Duration continue_timeout_;  // time limit for the server's 100 Continue
+  base::TimePoint began_{};                // when the client began to send
   base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
   bool done_ = false;
   bool sent_ = false;
   bool stop_ = false;  // true once the answer has ended, so that the upload sends no more
-  bool expectant_ = false;
-  bool word_deadline_ = false;  // true while the watch has the deadline for 100 Continue
+  bool expects_continue_ = false;
+  bool has_continue_deadline_ = false;  // true while the watch has the deadline for 100 Continue
 };
 
 // Counts the fault in the metrics, and records it for the access log.

@@ -129,7 +129,7 @@ void UpstreamExchange::send_request() {
   context_.upload_begun = false;
   context_.report.sent = context_.now;
   ++attempt_.servers;
-  attempt_.silent = attempt_.heard = attempt_.continued = attempt_.client_ended = false;
+  attempt_.silent = attempt_.got_interim = attempt_.continued = attempt_.client_ended = false;
   attempt_.alert.clear();
   attempt_.body_fault = {};
   attempt_.error.status = 502;
@@ -199,13 +199,13 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
       co_await net::Pause(context_.worker.executor);
       if (watch.late() || watch.left()) ec = net::asio::error::operation_aborted;
     }
-    if (ec && upload_ && upload_->is_word_overdue()) {
-      const bool prompted = co_await prompt_client();
+    if (ec && upload_ && upload_->is_continue_overdue()) {
+      const bool prompted = co_await send_pending_continue();
       if (prompted) ec = {};
     }
     if (ec) note_silence(ec);
     if (ec) break;
-    state = head.look(is_request_sent());
+    state = head.parse(is_request_sent());
   }
   watch.end_cancellable_wait();
   watch.keep_waiting_without_client(false);
@@ -216,7 +216,7 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
 // Forwards an interim answer. `reads_on`: weir needs the answer even if the client has disconnected.
 net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
   const auto& watch = context_.watch;
-  attempt_.heard = true;
+  attempt_.got_interim = true;
   const auto ec = co_await send_interim();
   attempt_.client_broken = attempt_.client_broken || ec.failed();
   attempt_.client_ended = ec && (watch.late() || watch.left() || !reads_on);
@@ -228,7 +228,7 @@ net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
   auto& buffers = context_.buffers;
   attempt_.continued = attempt_.continued || buffers.response.status == 100;
   // Suspends the deadline for 100 Continue while a slow client reads the interim answer.
-  const bool suspended = upload_ && upload_->suspend_word();
+  const bool suspended = upload_ && upload_->suspend_continue_deadline();
   const auto ec = co_await context_.client.send_interim(buffers.response);
   if (ec) co_return ec;
   if (buffers.response.status == 100)
@@ -246,7 +246,7 @@ void UpstreamExchange::begin_body() noexcept {
 // Sends 100 Continue to the client if the server did not send it in time. Some servers do not support 100
 // Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive. Returns
 // false if the client did not accept the 100 in time.
-net::Task<bool> UpstreamExchange::prompt_client() {
+net::Task<bool> UpstreamExchange::send_pending_continue() {
   upload_->forget_word();
   context_.watch.clear_late();
   if (!upload_->is_expectant()) co_return true;
@@ -261,7 +261,7 @@ net::Task<bool> UpstreamExchange::prompt_client() {
 // Records why no complete head of an answer arrived: the connection or the wait has ended.
 void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
-  const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
+  const bool nothing_came = context_.buffers.answer.empty() && !attempt_.got_interim;
   attempt_.silent = nothing_came;
   // With TLS 1.3, weir's side of the handshake is complete before the server checks weir's certificate. So an
   // alert that arrives instead of an answer means that the handshake failed.

@@ -58,7 +58,7 @@ class UpstreamExchange {
   void start_upload(std::size_t sent);
   [[nodiscard]] net::Task<void> pass_interim(bool reads_on);
   [[nodiscard]] net::Task<net::ErrorCode> send_interim();
-  [[nodiscard]] net::Task<bool> prompt_client();
+  [[nodiscard]] net::Task<bool> send_pending_continue();
   void begin_body() noexcept;
   void note_silence(const net::ErrorCode& why);
   [[nodiscard]] Next judge_answer();

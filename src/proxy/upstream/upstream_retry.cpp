@@ -29,7 +29,7 @@ bool UpstreamExchange::is_failed_answer() const noexcept {
 UpstreamExchange::Failure UpstreamExchange::find_failure() const noexcept {
   const auto& attempt = attempt_;
   if (!attempt.silent || context_.watch.late()) return Failure::Broken;
-  if (attempt.lease.broke_by() == upstream::Break::Refusal) return Failure::Refused;
+  if (attempt.lease.broke_by() == upstream::ExchangeFailure::Refusal) return Failure::Refused;
   if (attempt.lease.may_have_met_idle_close()) return Failure::Stale;
   return attempt.whole || is_body_complete() ? Failure::Broken : Failure::Owed;
 }
@@ -50,10 +50,11 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool refused = failure == Failure::Refused;
   const bool broken = failure == Failure::Broken;  // other failures say nothing about the server
   const bool counts = broken && !attempt.has_met_call_deadline();
-  const bool theirs = !attempt.client_ended && (counts ? attempt.count_failure() : attempt.is_theirs());
+  const bool theirs =
+      !attempt.client_ended && (counts ? attempt.count_failure() : attempt.is_servers_fault());
   // The server sent an interim answer, and the client then did not send the whole body. So the server counts
   // as healthy.
-  if (!theirs && attempt.heard && !is_body_complete()) attempt.note_answer();
+  if (!theirs && attempt.got_interim && !is_body_complete()) attempt.note_answer();
   if (theirs && broken && late && !attempt.cut_short) attempt.count_time();
   if (theirs && broken && !(late && attempt.cut_short)) blame_server();
   const bool once_more = failure == Failure::Stale || (refused && !attempt.fresh);

@@ -22,7 +22,7 @@ constexpr base::Duration kPerhaps{1'000'000};
 struct ServerQueueWaiter {
   explicit ServerQueueWaiter(net::Executor executor) : timer(executor) {}
   net::Timer timer;
-  bool heard = false;
+  bool is_woken = false;
 };
 
 upstream::ServerQueue::Wake wakes_waiter(net::Executor executor, std::weak_ptr<ServerQueueWaiter> at) {
@@ -30,7 +30,7 @@ upstream::ServerQueue::Wake wakes_waiter(net::Executor executor, std::weak_ptr<S
     net::asio::post(executor, [at] {
       const auto waiter = at.lock();
       if (waiter == nullptr) return;
-      waiter->heard = true;
+      waiter->is_woken = true;
       waiter->timer.cancel();
     });
   };
@@ -74,12 +74,12 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
       look = std::min(end, context_.now + std::min(*room_after, kPerhaps));
     }
     waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
-    if (!waiter->heard) {
+    if (!waiter->is_woken) {
       net::ErrorCode ended;
       co_await waiter->timer.async_wait(net::use_task(ended));
       (void)ended;  // a wake-up, the timeout or a cancellation ended the wait
     }
-    waiter->heard = false;
+    waiter->is_woken = false;
     context_.read_clock();
     if (!waits()) break;
   }

@@ -4,8 +4,8 @@
 
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/greeting.hpp"
 #include "redis/connection/log_coroutine_end.hpp"
+#include "redis/connection/setup_commands.hpp"
 #include "redis/scripts/bill.hpp"
 
 #include "weir/net/reactor.hpp"
@@ -45,7 +45,7 @@ Store::Cluster::Cluster(net::Executor executor, const RedisSettings& settings, S
       permit_renewer_(std::make_shared<PermitRenewer>(executor, settings.lease_time,
                                                       static_cast<RefundSink&>(*this), stats_)),
       common_{*this, stats_, denied_, *permit_renewer_},
-      asked_(executor, kPatience, settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
+      query_(executor, kPatience, settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
       timer_(executor) {}
 
 void Store::Cluster::start() {
@@ -58,7 +58,7 @@ void Store::Cluster::stop() {
   stopped_ = true;
   state_.store(StoreState::Down, std::memory_order_relaxed);
   for (const auto& session : sessions_) session->stop();
-  asked_.close();
+  query_.close();
   timer_.cancel();
 }
 
@@ -91,7 +91,7 @@ net::Task<void> Store::Cluster::pause(base::Duration length) {
   if (!stopped_) co_await timer_.async_wait(net::use_task(ignored));
 }
 
-void Store::Cluster::look() {
+void Store::Cluster::read_slots() {
   wanted_ = true;
   if (resting_) timer_.cancel();
 }
@@ -99,7 +99,7 @@ void Store::Cluster::look() {
 // Returns the nodes to ask for the map of slots, in order. Nodes to which a session is up come first. Each
 // call begins with another node than the call before, because a node that is cut off from the cluster may
 // have an old map.
-std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
+std::vector<base::Endpoint> Store::Cluster::nodes_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
@@ -114,15 +114,15 @@ std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
 }
 
 net::Task<void> Store::Cluster::read_map() {
-  const auto nodes = whom_to_ask();
+  const auto nodes = nodes_to_ask();
   ++turn_;
   std::string why;
   net::ErrorCode ec = StoreError::Away;
   for (std::size_t i = 0; i < nodes.size() && ec && !stopped_; ++i) ec = co_await ask(nodes[i], why);
-  asked_.close();
+  query_.close();
   if (stopped_) co_return;
   if (ec) last_error_ = why;
-  tell_state();
+  report_state();
   if (!ec) {
     (void)log_throttle_.settle();
     co_return;
@@ -132,21 +132,21 @@ net::Task<void> Store::Cluster::read_map() {
 }
 
 net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {
-  Greeting greeting = sign_in(settings_);
-  greeting.say(Step::Must, {"CLUSTER", "NODES"});
-  net::ErrorCode ec = co_await asked_.open(node);
-  if (!ec) ec = co_await asked_.say(greeting.bytes);
-  for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
-    ec = co_await asked_.hear();
-    if (ec || asked_.reply().kind != Reply::Kind::Error) continue;
-    why = node.to_string() + ": " + readable(asked_.reply().text);
+  SetupCommands setup = sign_in(settings_);
+  setup.add(Step::Must, {"CLUSTER", "NODES"});
+  net::ErrorCode ec = co_await query_.open(node);
+  if (!ec) ec = co_await query_.send(setup.bytes);
+  for (std::size_t i = 0; i < setup.steps.size() && !ec; ++i) {
+    ec = co_await query_.receive();
+    if (ec || query_.reply().kind != Reply::Kind::Error) continue;
+    why = node.to_string() + ": " + readable(query_.reply().text);
     co_return StoreError::NotAllowed;
   }
   if (ec) {
-    why = node.to_string() + ": " + asked_.why();
+    why = node.to_string() + ": " + query_.why();
     co_return ec;
   }
-  auto map = SlotMap::read(asked_.reply().text, node);
+  auto map = SlotMap::read(query_.reply().text, node);
   if (!map || map->served() == 0) {
     why = node.to_string() + " reports no node with slots";
     co_return StoreError::Away;
@@ -214,7 +214,7 @@ Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;
-  look();
+  read_slots();
   return session.get();
 }
 
@@ -243,7 +243,7 @@ std::string Store::Cluster::what_is_missing() const {
   return std::to_string(kSlots - map_->served()) + " slots have no master";
 }
 
-void Store::Cluster::tell_state() {
+void Store::Cluster::report_state() {
   if (stopped_) return;
   const bool whole = is_whole();
   state_.store(whole ? StoreState::Up : StoreState::Down, std::memory_order_relaxed);
@@ -251,13 +251,13 @@ void Store::Cluster::tell_state() {
 }
 
 void Store::Cluster::changed(const Session& session) {
-  tell_state();
+  report_state();
   if (session.state() == StoreState::Up) {
     permit_renewer_->renew();  // the node may have lost its concurrency permits
   } else {
     last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();
-    look();
+    read_slots();
   }
 }
 

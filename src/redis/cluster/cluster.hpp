@@ -37,7 +37,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
-                                                 limit::LineSet& unasked) override;
+                                                 limit::ChargeSet& unanswered) override;
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept override;
   void refund(std::span<const Refund> refunds) override;
@@ -73,9 +73,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   net::Task<net::ErrorCode> ask(const base::Endpoint& node, std::string& why);
   net::Task<void> pause(base::Duration length);
   void take(SlotMap map);
-  void look();
+  void read_slots();
 
-  [[nodiscard]] std::vector<base::Endpoint> whom_to_ask() const;
+  [[nodiscard]] std::vector<base::Endpoint> nodes_to_ask() const;
   [[nodiscard]] std::shared_ptr<Session> session_at(const base::Endpoint& address);
   [[nodiscard]] Session* owner(Slot slot) const noexcept;
   [[nodiscard]] Session* follow(const Redirection& redirection);
@@ -83,7 +83,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool is_there() const noexcept override { return map_.has_value(); }
   [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::string what_is_missing() const;
-  void tell_state();
+  void report_state();
   static void count(std::atomic<std::uint64_t>& counter) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -111,7 +111,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LogThrottle log_throttle_;
   bool stopped_ = false;
 
-  RequestReply asked_;
+  RequestReply query_;
   net::Timer timer_;      // runs during the pause between two requests for the map of slots
   bool wanted_ = false;   // true: the map of slots must be read again
   bool resting_ = false;  // true: timer_ runs a long pause, which ends early when wanted_ becomes true

@@ -23,27 +23,27 @@ namespace {
 // the call or command fails.
 constexpr unsigned kMostHops = 6;
 
-constexpr limit::LineSet bit(std::size_t line) noexcept {
-  return limit::LineSet{1} << line;
+constexpr limit::ChargeSet bit(std::size_t index) noexcept {
+  return limit::ChargeSet{1} << index;
 }
 
 }  // namespace
 
-// The calls for the parts of a bill, and the answers to the bill's lines (charges). Lives in the frame of the
+// The calls for the parts of a bill, and the answers to the bill's charges. Lives in the frame of the
 // waiting coroutine, because each call points into this object.
 class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
 
   Parts(Charges charges, Outcomes outcomes)
-      : bill_(charges), told_(outcomes), left_(limit::all_lines(charges.size())) {
+      : bill_(charges), bill_outcomes_(outcomes), left_(limit::all_charges(charges.size())) {
     for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::slot_hash_of(charges[i].key));
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls for the lines without an answer. The first divide() makes one call for each slot. A second
-  // divide(), needed only if a slot is moving, makes one call for each line.
+  // Makes calls for the charges without an answer. The first divide() makes one call for each slot. A second
+  // divide(), needed only if a slot is moving, makes one call for each charge.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -61,8 +61,8 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // Stores the answers of the calls. Returns true if some lines have no answer and must be sent again, one by
-  // one.
+  // Stores the answers of the calls. Returns true if some charges have no answer
+  // and must be sent again, one by one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -70,62 +70,62 @@ class Store::Cluster::Parts {
   }
 
   [[nodiscard]] bool refused() const noexcept { return refused_; }
-  [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
+  [[nodiscard]] limit::ChargeSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Returns the time of the Redis node that answered the first answered line. Sets Outcome::ahead in each
+  // Returns the time of the Redis node that answered the first answered charge. Sets Outcome::ahead in each
   // outcome: by how much the clock of its node is ahead of that time.
-  [[nodiscard]] base::TimePoint tell_clock() noexcept {
-    const auto answered = limit::all_lines(bill_.size()) & ~failed_;
+  [[nodiscard]] base::TimePoint align_clocks() noexcept {
+    const auto answered = limit::all_charges(bill_.size()) & ~failed_;
     if (answered == 0) return {};
     const auto clock = clocks_[static_cast<std::size_t>(std::countr_zero(answered))];
     for (std::size_t i = 0; i < bill_.size(); ++i)
-      if ((answered & bit(i)) != 0) told_[i].ahead = clock_ahead(clocks_[i], clock);
+      if ((answered & bit(i)) != 0) bill_outcomes_[i].ahead = clock_ahead(clocks_[i], clock);
     return clock;
   }
-  // Calls `visit` with the refund of each line that was charged.
+  // Calls `visit` with the refund of each charge that was made.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
-      const auto line = static_cast<std::size_t>(std::countr_zero(rest));
-      visit(refund_of(bill_[line], clocks_[line], told_[line]));
+      const auto index = static_cast<std::size_t>(std::countr_zero(rest));
+      visit(refund_of(bill_[index], clocks_[index], bill_outcomes_[index]));
     }
   }
 
  private:
-  void put(std::size_t line, std::size_t& end) noexcept {
-    if ((left_ & bit(line)) == 0) return;
-    left_ &= ~bit(line);
-    lines_[end] = static_cast<std::uint8_t>(line);
-    charges_[end++] = bill_[line];
+  void put(std::size_t index, std::size_t& end) noexcept {
+    if ((left_ & bit(index)) == 0) return;
+    left_ &= ~bit(index);
+    indexes_[end] = static_cast<std::uint8_t>(index);
+    charges_[end++] = bill_[index];
   }
   void take_answer(const Call& call, std::size_t i) noexcept {
     const auto at = static_cast<std::size_t>(call.charges.data() - charges_.data()) + i;
-    const std::size_t line = lines_[at];
+    const std::size_t index = indexes_[at];
     if (call.apart) {
-      left_ |= bit(line);
+      left_ |= bit(index);
     } else if (call.error) {
-      failed_ |= bit(line);
+      failed_ |= bit(index);
       error_ = call.error;
     } else {
-      told_[line] = call.outcomes[i];
-      clocks_[line] = call.server_now;
+      bill_outcomes_[index] = call.outcomes[i];
+      clocks_[index] = call.server_now;
       refused_ = refused_ || (call.charges[i].enforced && !call.outcomes[i].allowed);
-      if (call.charged() && call.outcomes[i].allowed && call.charges[i].cost != 0) charged_ |= bit(line);
+      if (call.charged() && call.outcomes[i].allowed && call.charges[i].cost != 0) charged_ |= bit(index);
     }
   }
 
   Charges bill_;
-  Outcomes told_;
-  limit::LineSet left_;  // lines of the bill that have no answer and are in no call
-  limit::LineSet failed_ = 0, charged_ = 0;
+  Outcomes bill_outcomes_;
+  limit::ChargeSet left_;  // charges of the bill that have no answer and are in no call
+  limit::ChargeSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
   std::array<Slot, limit::kMaxCharges> slots_{};
   std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
-  // The lines of all calls, one call after another, and their outcomes. lines_ has the index of each of these
-  // lines in the bill.
+  // The charges of all calls, one call after another, and their outcomes.
+  // indexes_ has the index of each of these charges in the bill.
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
-  std::array<std::uint8_t, limit::kMaxCharges> lines_{};
+  std::array<std::uint8_t, limit::kMaxCharges> indexes_{};
   Calls calls_;
 };
 
@@ -144,7 +144,7 @@ struct Store::Cluster::Round {
 };
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+                                                 base::TimePoint& server_now, limit::ChargeSet& unanswered) {
   const auto self = shared_from_this();  // the store may be destroyed during co_await
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
@@ -155,9 +155,9 @@ net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outco
     co_await round;
   } while (parts.take_answers());
   if (parts.refused()) give_back(parts);
-  server_now = parts.tell_clock();
-  unasked = parts.failed();
-  if (unasked != 0) count(stats_.failures);
+  server_now = parts.align_clocks();
+  unanswered = parts.failed();
+  if (unanswered != 0) count(stats_.failures);
   co_return parts.error();
 }
 
@@ -183,16 +183,16 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
 // Refunds the charges that were made for a bill that a node refused. If memory runs out, some of the charges
 // remain.
 void Store::Cluster::give_back(const Parts& parts) {
-  std::array<Refund, limit::kMaxCharges> lines;
+  std::array<Refund, limit::kMaxCharges> refunds;
   std::size_t n = 0;
-  parts.each_charged([&](const Refund& line) {
-    if (limit::holds(*line.charge.limiter))
-      permit_renewer_->release(line.charge);
+  parts.each_charged([&](const Refund& one) {
+    if (limit::holds(*one.charge.limiter))
+      permit_renewer_->release(one.charge);
     else
-      lines[n++] = line;
+      refunds[n++] = one;
   });
   try {
-    refund(std::span(lines).first(n));
+    refund(std::span(refunds).first(n));
   } catch (const std::bad_alloc&) {
     count(stats_.refunds_lost);
   }
@@ -228,9 +228,9 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
 // order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
-    const auto line = refunds.first(1);
-    if (Session* session = owner(slot_of(limit::slot_hash_of(line.front().charge.key)))) {
-      session->refund(line);
+    const auto one = refunds.first(1);
+    if (Session* session = owner(slot_of(limit::slot_hash_of(one.front().charge.key)))) {
+      session->refund(one);
     } else {
       count(stats_.refunds);
       count(stats_.refunds_lost);
@@ -272,7 +272,7 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());
-  if (error.starts_with("CLUSTERDOWN")) look();
+  if (error.starts_with("CLUSTERDOWN")) read_slots();
   if (stopped_ || (!to && !error.starts_with("TRYAGAIN")) || ++call.hops > kMostHops) return false;
   call.asking = false;
   Session* next = &from;
@@ -296,7 +296,7 @@ bool Store::Cluster::sends_on(Pipeline::Entry& entry, std::string_view error, Se
   if (stopped_) return false;
   const bool moves = to ? to->kind == Redirection::Kind::Ask : error.starts_with("TRYAGAIN");
   if (moves && entry.lines.size() > 1) {
-    for (const Refund& line : entry.lines) from.refund_alone(line);
+    for (const Refund& one : entry.lines) from.refund_alone(one);
     return true;
   }
   if (!to || ++entry.hops > kMostHops) return false;

@@ -27,7 +27,7 @@ class Store::Backend : public RefundSink {
 
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now,
-                                                         limit::LineSet& unasked) = 0;
+                                                         limit::ChargeSet& unanswered) = 0;
   // Sends a bill (the charges of one request) that has only one charge. If begin() returns an error, nothing
   // was sent, and the call's coroutine will not be resumed.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;

@@ -67,7 +67,7 @@ std::string advised(std::string_view text) {
          (right ? " (docs/distributed.md, Rights, lists the permissions that weir's user needs)" : "");
 }
 
-bool is_turned_away(std::string_view text) noexcept {
+bool rejects_all_commands(std::string_view text) noexcept {
   return text.starts_with("DENIED") || text.starts_with("NOAUTH") ||
          text.starts_with("ERR max number of clients");
 }

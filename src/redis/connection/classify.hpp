@@ -16,6 +16,6 @@ namespace weir::redis {
 [[nodiscard]] std::string advised(std::string_view text);
 // Returns true if Redis would reply to every command on the connection with this error, so that the
 // connection is useless.
-[[nodiscard]] bool is_turned_away(std::string_view text) noexcept;
+[[nodiscard]] bool rejects_all_commands(std::string_view text) noexcept;
 
 }  // namespace weir::redis

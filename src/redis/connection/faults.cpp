@@ -38,16 +38,16 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
 // returns false if a failure was logged whose call needed no feature outside `kinds`.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
-      std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });
+      std::any_of(logged_.begin(), logged_.end(), [&](Kinds logged) { return is_within(logged, kinds); });
   if (known || now < next_) return false;
-  std::erase_if(said_, [&](Kinds said) { return is_within(kinds, said); });
-  said_.push_back(kinds);
+  std::erase_if(logged_, [&](Kinds logged) { return is_within(kinds, logged); });
+  logged_.push_back(kinds);
   next_ = now + kPause;
   return true;
 }
 
-void Faults::went_well(Kinds kinds) noexcept {
-  std::erase_if(said_, [&](Kinds said) { return is_within(said, kinds); });
+void Faults::note_success(Kinds kinds) noexcept {
+  std::erase_if(logged_, [&](Kinds logged) { return is_within(logged, kinds); });
 }
 
 }  // namespace weir::redis

@@ -6,7 +6,7 @@
 // Pure. Belongs to a session.
 #pragma once
 
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -32,14 +32,14 @@ class Faults {
   // be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
   // Must be called when a call that needs the features `kinds` has succeeded.
-  void went_well(Kinds kinds) noexcept;
+  void note_success(Kinds kinds) noexcept;
   // Forgets all logged failures. Must be called for a new connection.
-  void forget() noexcept { said_.clear(); }
-  [[nodiscard]] bool none() const noexcept { return said_.empty(); }
+  void forget() noexcept { logged_.clear(); }
+  [[nodiscard]] bool none() const noexcept { return logged_.empty(); }
 
  private:
   // For each logged failure: the features that its call needed. No element is a subset of another.
-  std::vector<Kinds> said_;
+  std::vector<Kinds> logged_;
   Time next_{};
 };
 

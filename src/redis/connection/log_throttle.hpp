@@ -18,37 +18,37 @@ class LogThrottle {
   // `line`. REQUIRES: the line is not empty.
   [[nodiscard]] bool raise(std::string line, Time now) {
     constexpr std::chrono::seconds kPause{10};
-    if (!said_.empty() && (line == said_ || now < next_)) return false;
+    if (!last_line_.empty() && (line == last_line_ || now < next_)) return false;
     if (now >= counted_until_) {
       counted_until_ = now + kPause;
       count_ = 0;
     }
     if (count_ == kMost) {
-      unsaid_ += silent_ ? 0 : 1;
+      omitted_ += silent_ ? 0 : 1;
       silent_ = true;
       return false;
     }
     ++count_;
-    unsaid_ -= std::exchange(silent_, false) ? 1 : 0;
-    said_ = std::move(line);
+    omitted_ -= std::exchange(silent_, false) ? 1 : 0;
+    last_line_ = std::move(line);
     next_ = now + kPause;
     return true;
   }
   // Must be called when the service is up again. Returns true if a line about the outage was logged; the
   // caller should then log its end.
   [[nodiscard]] bool settle() noexcept {
-    said_.clear();
+    last_line_.clear();
     return !std::exchange(silent_, false);
   }
-  // Returns how many outages were not logged since the last call of unsaid().
-  [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
+  // Returns how many outages were not logged since the last call of omitted().
+  [[nodiscard]] unsigned omitted() noexcept { return std::exchange(omitted_, 0); }
 
  private:
-  std::string said_;
+  std::string last_line_;
   Time next_{}, counted_until_{};
   unsigned count_ = 0;   // number of lines logged in the period that ends at counted_until_
   bool silent_ = false;  // true: the service is down, and this outage was not logged
-  unsigned unsaid_ = 0;
+  unsigned omitted_ = 0;
 };
 
 }  // namespace weir::redis

@@ -47,7 +47,7 @@ void Pipeline::order_by_slot() {
 
 void Pipeline::gather(Call& call) {
   auto at = gathered_.end();
-  while (!call.in_advance && at != gathered_.begin() && (*std::prev(at))->in_advance) --at;
+  while (!call.prefetched && at != gathered_.begin() && (*std::prev(at))->prefetched) --at;
   gathered_.insert(at, &call);
   ++bills_;
 }

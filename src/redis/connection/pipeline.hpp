@@ -42,8 +42,8 @@ struct Call {
   net::ErrorCode error{};
   std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
-  bool looks = false;        // true: only checks and returns outcomes; charges nothing
-  bool in_advance = false;   // true: prefetches units; sent after the calls for which requests wait
+  bool peeks = false;        // true: only checks and returns outcomes; charges nothing
+  bool prefetched = false;   // true: prefetches units; sent after the calls for which requests wait
   bool resent = false;       // true: sent twice, because the first command had no effect; never three times
   std::uint64_t permit = 0;  // serial number of the bill's permits; set when the bill is gathered
   // The members below are used only in a cluster.
@@ -66,7 +66,7 @@ struct Call {
 };
 
 // An awaitable that suspends the coroutine until its call has the answer.
-struct Park {
+struct AwaitReply {
   Call& call;
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> caller) const noexcept { call.caller = caller; }

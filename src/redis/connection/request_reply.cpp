@@ -67,18 +67,18 @@ net::Task<net::ErrorCode> RequestReply::open(const base::Endpoint& address) {
 }
 
 net::Task<net::ErrorCode> RequestReply::ask(std::string_view command) {
-  net::ErrorCode ec = co_await say(command);
-  if (!ec) ec = co_await hear();
+  net::ErrorCode ec = co_await send(command);
+  if (!ec) ec = co_await receive();
   co_return ec;
 }
 
-net::Task<net::ErrorCode> RequestReply::say(std::string_view bytes) {
+net::Task<net::ErrorCode> RequestReply::send(std::string_view bytes) {
   arm();
   const net::ErrorCode ec = co_await link_->wire.write(bytes);
   co_return disarm(ec);
 }
 
-net::Task<net::ErrorCode> RequestReply::hear() {
+net::Task<net::ErrorCode> RequestReply::receive() {
   arm();
   const net::ErrorCode ec = co_await read_reply();
   co_return disarm(ec);

@@ -34,8 +34,8 @@ class RequestReply {
   // replies with an error; the caller must check the reply.
   [[nodiscard]] net::Task<net::ErrorCode> ask(std::string_view command);
   // Waits for the next reply. The connection remains usable after StoreError::Timeout.
-  [[nodiscard]] net::Task<net::ErrorCode> hear();
-  [[nodiscard]] net::Task<net::ErrorCode> say(std::string_view bytes);
+  [[nodiscard]] net::Task<net::ErrorCode> receive();
+  [[nodiscard]] net::Task<net::ErrorCode> send(std::string_view bytes);
 
   [[nodiscard]] const Reply& reply() const noexcept { return reader_.reply(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }

@@ -2,7 +2,7 @@
 
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/greeting.hpp"
+#include "redis/connection/setup_commands.hpp"
 
 #include "weir/net/reactor.hpp"
 #include "weir/net/use_task.hpp"
@@ -66,12 +66,12 @@ Sentinels::Sentinels(net::Executor executor, const SentinelSettings& settings, b
                      const std::shared_ptr<TlsClient>& tls)
     : settings_(settings),
       patience_(patience),
-      asked_(executor, patience, tls),
-      heard_(executor, kSilence, tls),
+      query_(executor, patience, tls),
+      subscription_(executor, kSilence, tls),
       pause_(executor) {
-  Greeting greeting;
-  say_who(greeting, settings_.user, settings_.password);
-  hello_ = std::move(greeting.bytes);
+  SetupCommands setup;
+  add_auth(setup, settings_.user, settings_.password);
+  hello_ = std::move(setup.bytes);
   append_command(question_, {"SENTINEL", "get-master-addr-by-name", settings_.master});
 }
 
@@ -84,20 +84,20 @@ net::Task<net::ErrorCode> Sentinels::locate(base::Endpoint& master) {
     if (ec) continue;
     first_ = index;
     located_ = master;
-    on_its_word_ = true;
+    is_unconfirmed_ = true;
     break;
   }
-  asked_.close();
+  query_.close();
   co_return ec;
 }
 
-void Sentinels::believe() noexcept {
-  on_its_word_ = false;
-  if (last_heard_.port != 0 && last_heard_ != located_) heard_.close();
+void Sentinels::confirm_master() noexcept {
+  is_unconfirmed_ = false;
+  if (last_announced_.port != 0 && last_announced_ != located_) subscription_.close();
 }
 
-void Sentinels::doubt() noexcept {
-  if (std::exchange(on_its_word_, false)) first_ = (first_ + 1) % settings_.addresses.size();
+void Sentinels::doubt_master() noexcept {
+  if (std::exchange(is_unconfirmed_, false)) first_ = (first_ + 1) % settings_.addresses.size();
 }
 
 net::Task<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::Endpoint& sentinel) {
@@ -109,18 +109,18 @@ net::Task<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::Endpo
 }
 
 net::Task<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel, base::Endpoint& master) {
-  net::ErrorCode ec = co_await greet(asked_, sentinel);
-  if (!ec) ec = co_await asked_.ask(question_);
+  net::ErrorCode ec = co_await greet(query_, sentinel);
+  if (!ec) ec = co_await query_.ask(question_);
   const std::string who = "sentinel " + sentinel.to_string();
-  if (ec == StoreError::NotAllowed || (!ec && is_refusal(asked_.reply()))) {
-    why_ = who + ": " + readable(asked_.reply().text);
+  if (ec == StoreError::NotAllowed || (!ec && is_refusal(query_.reply()))) {
+    why_ = who + ": " + readable(query_.reply().text);
     co_return StoreError::NotAllowed;
   }
   if (ec) {
-    why_ = who + ": " + asked_.why();
+    why_ = who + ": " + query_.why();
     co_return StoreError::Away;
   }
-  auto found = master_in(asked_.reply());
+  auto found = master_in(query_.reply());
   if (!found) {
     why_ = who + " does not know a master " + settings_.master;
     co_return StoreError::Away;
@@ -137,13 +137,13 @@ void Sentinels::follow(std::function<void()> moved, std::function<void(std::exce
 
 void Sentinels::cancel() noexcept {
   cancelled_ = true;
-  asked_.close();
+  query_.close();
 }
 
 void Sentinels::stop() noexcept {
   stopped_ = true;
   cancel();
-  heard_.close();
+  subscription_.close();
   pause_.cancel();
 }
 
@@ -171,21 +171,21 @@ net::Task<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
 net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
-  last_heard_ = {};
-  net::ErrorCode ec = co_await greet(heard_, sentinel);
+  last_announced_ = {};
+  net::ErrorCode ec = co_await greet(subscription_, sentinel);
   if (!ec) ec = co_await subscribe();
   bool pinged = false;
   while (!stopped_ && (!ec || ec == StoreError::Timeout)) {
     if (ec && std::exchange(pinged, true)) break;
     if (ec) {
-      ec = co_await heard_.say(ping);
+      ec = co_await subscription_.send(ping);
     } else {
       pinged = false;
-      if (const auto master = switched_to(heard_.reply(), settings_.master)) hear(*master);
+      if (const auto master = switched_to(subscription_.reply(), settings_.master)) announce(*master);
     }
-    if (!ec) ec = co_await heard_.hear();
+    if (!ec) ec = co_await subscription_.receive();
   }
-  heard_.close();
+  subscription_.close();
   co_return ec;
 }
 
@@ -194,23 +194,23 @@ net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
 net::Task<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
-  net::ErrorCode ec = co_await heard_.ask(both);
+  net::ErrorCode ec = co_await subscription_.ask(both);
   if (ec) co_return ec;
-  const auto master = master_in(heard_.reply());
+  const auto master = master_in(subscription_.reply());
   if (!master) co_return StoreError::Away;
-  hear(*master);
-  ec = co_await heard_.hear();
-  if (!ec && is_refusal(heard_.reply())) ec = StoreError::NotAllowed;
+  announce(*master);
+  ec = co_await subscription_.receive();
+  if (!ec && is_refusal(subscription_.reply())) ec = StoreError::NotAllowed;
   co_return ec;
 }
 
 // Handles a report of the master's address. If `master` differs from located_, the next locate() begins with
 // the Sentinel that sent this report.
-void Sentinels::hear(const base::Endpoint& master) {
-  last_heard_ = master;
+void Sentinels::announce(const base::Endpoint& master) {
+  last_announced_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;
   first_ = listened_;
-  on_its_word_ = false;
+  is_unconfirmed_ = false;
   moved_();
 }
 

@@ -39,12 +39,12 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   // last reported an address. Must not be called while an earlier call runs.
   [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // After locate(), the session must call believe() if the server at the reported address is the master. If
-  // that server is not the master or cannot be reached, the session must call doubt(). The next locate() then
-  // begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports another
-  // master.
-  void believe() noexcept;
-  void doubt() noexcept;
+  // After locate(), the session must call confirm_master() if the server at the reported address is the
+  // master. If that server is not the master or cannot be reached, the session must call doubt_master(). The
+  // next locate() then begins with another Sentinel. confirm_master() also ends a subscription to a Sentinel
+  // that reports another master.
+  void confirm_master() noexcept;
+  void doubt_master() noexcept;
 
   // Subscribes to a Sentinel, and to the next one when that subscription ends, until stop(). Calls `moved`
   // whenever the reported master differs from the result of the last locate(). When the coroutine that
@@ -60,7 +60,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   [[nodiscard]] net::Task<net::ErrorCode> ask_one(const base::Endpoint& sentinel, base::Endpoint& master);
   [[nodiscard]] net::Task<net::ErrorCode> listen(const base::Endpoint& sentinel);
   [[nodiscard]] net::Task<net::ErrorCode> subscribe();
-  void hear(const base::Endpoint& master);
+  void announce(const base::Endpoint& master);
 
   const SentinelSettings settings_;
   const base::Duration patience_;
@@ -69,14 +69,15 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::size_t first_ = 0;   // index of the Sentinel that last reported an address
   base::Endpoint located_;  // the master's address according to Sentinel first_
   // True: Sentinel first_ has reported located_, and weir does not know yet whether that server is the
-  // master. Set by locate(). Cleared by believe(), by doubt(), and by a report of another master.
-  bool on_its_word_ = false;
+  // master. Set by locate(). Cleared by confirm_master(), by doubt_master(), and by a report of another
+  // master.
+  bool is_unconfirmed_ = false;
   std::size_t listened_ = 0;  // index of the Sentinel that watch() subscribes to
   // The master's address that the subscribed Sentinel reported last; port 0: no report yet.
-  base::Endpoint last_heard_;
+  base::Endpoint last_announced_;
   std::string why_;
-  RequestReply asked_;
-  RequestReply heard_;
+  RequestReply query_;
+  RequestReply subscription_;
   net::Timer pause_;
   std::function<void()> moved_;
   bool cancelled_ = false;  // true: cancel() was called during the current call of locate()

@@ -3,8 +3,8 @@
 
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
-#include "redis/connection/greeting.hpp"
 #include "redis/connection/log_coroutine_end.hpp"
+#include "redis/connection/setup_commands.hpp"
 
 #include "weir/base/units.hpp"
 #include "weir/net/reactor.hpp"
@@ -102,7 +102,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
   while (!session.stopped_) {
     net::ErrorCode ec = asio::error::no_memory;
     try {
-      ec = co_await session.attend();
+      ec = co_await session.run_until_closed();
     } catch (const std::bad_alloc&) {  // ends the connection; the next attempt follows
     }
     if (session.stopped_) break;
@@ -111,7 +111,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
   }
 }
 
-net::Task<net::ErrorCode> Store::Session::attend() {
+net::Task<net::ErrorCode> Store::Session::run_until_closed() {
   net::ErrorCode ec = co_await open();
   if (!ec && !stopped_) {
     rise();
@@ -137,8 +137,8 @@ net::Task<net::ErrorCode> Store::Session::open() {
   }
   opening_ = 0;
   pause_timer_.cancel();
-  if (sentinels_ && ec) sentinels_->doubt();
-  if (sentinels_ && !ec) sentinels_->believe();
+  if (sentinels_ && ec) sentinels_->doubt_master();
+  if (sentinels_ && !ec) sentinels_->confirm_master();
   co_return ec;
 }
 
@@ -168,14 +168,14 @@ net::Task<net::ErrorCode> Store::Session::reach() {
 }
 
 net::Task<net::ErrorCode> Store::Session::sign_in() {
-  const Greeting greeting = greet(settings_);
-  net::ErrorCode ec = co_await send_greeting(greeting.bytes);
+  const SetupCommands setup = greet(settings_);
+  net::ErrorCode ec = co_await send_greeting(setup.bytes);
   if (ec) co_return ec;
-  for (const Step step : greeting.steps) {
+  for (const Step step : setup.steps) {
     ec = co_await read_reply();
     if (ec) co_return ec;
     const Reply& reply = reader_.reply();
-    const bool forgiven = (step == Step::May || step == Step::Role) && !is_turned_away(reply.text);
+    const bool forgiven = (step == Step::May || step == Step::Role) && !rejects_all_commands(reply.text);
     if (reply.kind == Reply::Kind::Error && !forgiven) {
       last_error_ = advised(reply.text);
       co_return classify(reply.text);
@@ -299,10 +299,10 @@ void Store::Session::fall(net::ErrorCode why) {
   why_down_.set(last_error_);
   const auto line = name() + " is down: " + why.message() + ", " + last_error_;
   if (log_throttle_.raise(line, std::chrono::steady_clock::now()) && log_) {
-    const auto unsaid = log_throttle_.unsaid();
-    log_(LogLevel::Warning, unsaid == 0 ? line
-                                        : line + "; it was down " + std::to_string(unsaid) +
-                                              " more times since the last such line");
+    const auto omitted = log_throttle_.omitted();
+    log_(LogLevel::Warning, omitted == 0 ? line
+                                         : line + "; it was down " + std::to_string(omitted) +
+                                               " more times since the last such line");
   }
   denied_.forget_all();
   tried_ = true;

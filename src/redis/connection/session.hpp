@@ -49,7 +49,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Charges a bill, like Store::charge. Must not be called in a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
-                                                 limit::LineSet& unasked) override;
+                                                 limit::ChargeSet& unanswered) override;
   // Sends a bill with any number of charges.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
@@ -86,7 +86,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
 
   // Functions for the life of the connection (session.cpp). `self` keeps the session alive while run() runs.
   static net::Task<void> run(std::shared_ptr<Session> self);
-  [[nodiscard]] net::Task<net::ErrorCode> attend();
+  [[nodiscard]] net::Task<net::ErrorCode> run_until_closed();
   net::Task<net::ErrorCode> open();
   net::Task<net::ErrorCode> reach();
   net::Task<net::ErrorCode> sign_in();
@@ -113,10 +113,10 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void watch_until(Pipeline::Time deadline);
   void expire();
   void send_refunds(std::span<const Refund> refunds);
-  void tell(std::unique_ptr<std::string> command, Pipeline::Entry entry);
+  void send_unanswered(std::unique_ptr<std::string> command, Pipeline::Entry entry);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
-  void drop_outlived(Pipeline::Entry& entry);
+  void drop_released(Pipeline::Entry& entry);
   void refund_anywhere(std::span<const Refund> refunds);
   void announce_asking(Pipeline::Time now);
   void load_again(Pipeline::Purpose purpose);
@@ -130,8 +130,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
   void handle_bills(Pipeline::Entry& entry, const Reply& reply);
   void handle_fault(Pipeline::Entry& entry, const Reply& reply);
-  void handle_bill(Call& call, const BillPosition& place, Pipeline::Time sent, const Reply& reply);
-  void take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply);
+  void handle_bill(Call& call, const BillPosition& position, Pipeline::Time sent, const Reply& reply);
+  void take_back(const Pipeline::Bill& bill, const BillPosition& position, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);

@@ -59,8 +59,8 @@ bool Store::Session::handle_replies() {
   for (;;) {
     const auto next = reader_.next();
     const auto* first = pipeline_.first();
-    const bool unasked = first == nullptr && reader_.has_begun();
-    if (next == ReplyReader::Next::Incomplete && !unasked) {
+    const bool unsolicited = first == nullptr && reader_.has_begun();
+    if (next == ReplyReader::Next::Incomplete && !unsolicited) {
       // Sends bills that had to wait because the pipeline was full.
       if (pipeline_.gathers()) schedule_flush();
       return true;
@@ -111,18 +111,18 @@ void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
 }
 
 void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
-  BillPosition place{0, entry.bills.size(), 0, 0};
-  for (const auto& bill : entry.bills) place.lines += script_lines(bill.lines());
+  BillPosition position{0, entry.bills.size(), 0, 0};
+  for (const auto& bill : entry.bills) position.lines += script_lines(bill.lines());
   std::vector<BillPosition> late;
   for (auto& bill : entry.bills) {
     const auto lines = script_lines(bill.lines());
     if (bill.call != nullptr)
-      handle_bill(*bill.call, place, entry.sent, reply);
+      handle_bill(*bill.call, position, entry.sent, reply);
     else
-      late.push_back(place);
+      late.push_back(position);
     bill.call = nullptr;
-    ++place.bill;
-    place.first_line += lines;
+    ++position.bill;
+    position.first_line += lines;
   }
   // Refunds the last of the late bills first, because a queue can refund only the departure that it promised
   // last.
@@ -153,26 +153,27 @@ void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   }
 }
 
-void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline::Time sent,
+void Store::Session::handle_bill(Call& call, const BillPosition& position, Pipeline::Time sent,
                                  const Reply& reply) {
-  const auto reading = read_outcomes(reply, place, call.charges, call.outcomes, call.server_now, call.looks);
+  const auto reading =
+      read_outcomes(reply, position, call.charges, call.outcomes, call.server_now, call.peeks);
   if (reading == ReplyReading::OtherTime) {
     learn_server_time(call.server_now);
     if (ask_again(call)) return;
   }
   if (reading != ReplyReading::Answer) {
     last_error_ = "an unexpected reply to a script";
-    if (reading == ReplyReading::Nonsense && !call.looks)
+    if (reading == ReplyReading::Nonsense && !call.peeks)
       count(stats_.refunds_lost, unknown_charges(call.charges));
     note_failure(StoreError::BadReply, sent);
     return finish(call, StoreError::BadReply);
   }
   failures_in_row_ = 0;
   attempts_ = 0;
-  if (!faults_.none()) faults_.went_well(Faults::kinds_of(call.charges));
-  if (call.looks) return finish(call, {});
+  if (!faults_.none()) faults_.note_success(Faults::kinds_of(call.charges));
+  if (call.peeks) return finish(call, {});
   permit_renewer_.keep(call);
-  if (const auto answers = answers_of_refused(reply, place, call.charges); !answers.empty())
+  if (const auto answers = answers_of_refused(reply, position, call.charges); !answers.empty())
     denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
     denied_.forget(call.charges);
@@ -181,12 +182,12 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
 
 // Refunds a bill (the charges of one request) whose answer came after its deadline, because that request was
 // not admitted.
-void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
+void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& position, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(lines.size());
-  const auto reading = read_outcomes(reply, place, lines, answers, charged_at);
+  const auto reading = read_outcomes(reply, position, lines, answers, charged_at);
   if (reading == ReplyReading::Nonsense) count(stats_.refunds_lost, unknown_charges(lines));
   if (reading != ReplyReading::Answer) return;
   for (std::size_t i = 0; i < lines.size(); ++i)
@@ -202,7 +203,7 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& p
 
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   const bool failed = reply.kind == Reply::Kind::Error;
-  if (failed) drop_outlived(entry);
+  if (failed) drop_released(entry);
   if (entry.amended == 0) return;
   if (failed && classify(reply.text) == StoreError::NoScript && !entry.resent) {
     load_again(Purpose::LoadRefund);
@@ -210,7 +211,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   }
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
-  if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
+  if (!faults_.none() && !failed) faults_.note_success(Faults::kGivingBack);
   constexpr std::size_t kNumbers = 3;  // how many numbers a reply of refund.lua has
   if (!failed && reply.numbers.size() == kNumbers) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = failed ? advised(reply.text) : "an unexpected reply to a script";

@@ -30,12 +30,12 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 }
 
 // Returns how many charges of a sent call Redis may have made although no answer came.
-std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
+std::size_t unanswered_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
   // Returns 0 if the call has no number: weir has gathered the call but not sent it.
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
-    if (bill.call == nullptr || !bill.call->looks)
+    if (bill.call == nullptr || !bill.call->peeks)
       for (const auto& line : bill.lines()) lines += line.enforced && line.cost != 0 ? 1U : 0U;
   return lines;
 }
@@ -43,12 +43,12 @@ std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
 }  // namespace
 
 net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+                                                 base::TimePoint& server_now, limit::ChargeSet& unanswered) {
   Call call{charges, outcomes};
-  unasked = limit::all_lines(charges.size());
+  unanswered = limit::all_charges(charges.size());
   const auto refused = begin(call);
   if (refused) co_return refused;
-  co_await Park{call};
+  co_await AwaitReply{call};
   // Only `call` may be used after co_await, because the session may have been destroyed meanwhile.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
@@ -101,11 +101,11 @@ void Store::Session::send_refunds(std::span<const Refund> refunds) {
   std::vector<Refund> lines;
   if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
     lines.assign(refunds.begin(), refunds.end());
-  tell(std::move(command), {.purpose = Purpose::Refund,
-                            .number = number,
-                            .refunded = groups_of(refunds),
-                            .lines = std::move(lines),
-                            .amended = refunds.size()});
+  send_unanswered(std::move(command), {.purpose = Purpose::Refund,
+                                       .number = number,
+                                       .refunded = groups_of(refunds),
+                                       .lines = std::move(lines),
+                                       .amended = refunds.size()});
 }
 
 bool Store::Session::forget(const limit::Charge& charge) {
@@ -118,14 +118,14 @@ bool Store::Session::forget(const limit::Charge& charge) {
   const CallNumber number = permit_renewer_.next_number();
   append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge, number);
   schedule_flush();
-  tell(std::move(command), {.purpose = Purpose::Refund,
-                            .number = number,
-                            .refunded = {LastRefunds::group_of(charge.key)},
-                            .amended = 1});
+  send_unanswered(std::move(command), {.purpose = Purpose::Refund,
+                                       .number = number,
+                                       .refunded = {LastRefunds::group_of(charge.key)},
+                                       .amended = 1});
   return true;
 }
 
-void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
+void Store::Session::send_unanswered(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
   const auto now = std::chrono::steady_clock::now();
   pipeline_.output().append(*command);
   refunds_.note(entry.refunded, now);
@@ -159,7 +159,7 @@ void Store::Session::pack() {
     if (bills.front().call->asking) announce_asking(now);
     std::array<BillRequest, kMostBills> demands;
     for (std::size_t i = 0; i < bills.size(); ++i)
-      demands[i] = {bills[i].lines(), permit_renewer_.of(bills[i].permit), bills[i].call->looks};
+      demands[i] = {bills[i].lines(), permit_renewer_.of(bills[i].permit), bills[i].call->peeks};
     const CallNumber number = permit_renewer_.next_number();
     append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
                   std::span(demands).first(bills.size()), server_time(now), number);
@@ -261,8 +261,9 @@ void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
 
 // Removes renewals of permits that were released after the renewals were sent. A second sending would restore
 // the released permit.
-void Store::Session::drop_outlived(Pipeline::Entry& entry) {
-  if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
+void Store::Session::drop_released(Pipeline::Entry& entry) {
+  if (std::erase_if(entry.lines,
+                    [&](const Refund& line) { return permit_renewer_.is_released_since(line); }) == 0)
     return;
   entry.amended = entry.lines.size();
   entry.command->clear();
@@ -307,7 +308,7 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
       count(stats_.refunds_lost, entry.amended);
       refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have made the refund
     }
-    count(stats_.refunds_lost, unheard_charges(entry));
+    count(stats_.refunds_lost, unanswered_charges(entry));
     for (const auto& bill : entry.bills) {
       if (bill.call == nullptr) continue;
       if (bill.call->waiting == nullptr) count(stats_.failures);

@@ -89,15 +89,15 @@ TlsCodec::TlsCodec(SSL* ssl) : ssl_(ssl), idle_(std::make_unique<net::IdleRecord
   SSL_set_connect_state(ssl);
 }
 
-TlsCodec::Shake TlsCodec::shake() {
+TlsCodec::HandshakeResult TlsCodec::handshake() {
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_.get());
   const int error = SSL_get_error(ssl_.get(), done);
   if (done != 1 && (error != SSL_ERROR_WANT_READ || foreign_)) note_fault();
   drain();
   if (done == 1) idle_->watch(ssl_.get());
-  if (done == 1) return Shake::Done;
-  return error == SSL_ERROR_WANT_READ && !foreign_ ? Shake::More : Shake::Failed;
+  if (done == 1) return HandshakeResult::Done;
+  return error == SSL_ERROR_WANT_READ && !foreign_ ? HandshakeResult::More : HandshakeResult::Failed;
 }
 
 void TlsCodec::note_fault() {

@@ -46,11 +46,11 @@ class TlsCodec {
  public:
   explicit TlsCodec(SSL* ssl);  // takes ownership of `ssl`
 
-  enum class Shake : std::uint8_t { Done, More, Failed };
+  enum class HandshakeResult : std::uint8_t { Done, More, Failed };
   // Continues the handshake as far as possible. Afterwards the caller must send the bytes in sealed(). If the
-  // result is Shake::More, the caller must feed bytes from the peer and call shake() again.
-  [[nodiscard]] Shake shake();
-  // Returns why shake() failed: "its certificate is not trusted: certificate has expired".
+  // result is HandshakeResult::More, the caller must feed bytes from the peer and call handshake() again.
+  [[nodiscard]] HandshakeResult handshake();
+  // Returns why handshake() failed: "its certificate is not trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);

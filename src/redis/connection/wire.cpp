@@ -55,7 +55,7 @@ void Wire::close() noexcept {
 
 net::Task<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
-  closed_ = cancelled_ = shaking_ = heard_ = broken_ = false;
+  closed_ = cancelled_ = shaking_ = received_ = broken_ = false;
   tls_.reset();
   net::ErrorCode ec = co_await dial(address, patience);
   if (!ec && (closed_ || cancelled_)) ec = asio::error::operation_aborted;
@@ -132,16 +132,16 @@ net::Task<net::ErrorCode> Wire::shake_hands(const std::string& host) {
   tls_ = std::make_unique<Tls>(Tls{TlsCodec(*ssl), {}});
   shaking_ = true;
   for (;;) {
-    const auto shake = tls_->codec.shake();
+    const auto handshake = tls_->codec.handshake();
     net::ErrorCode ec;
     const auto sealed = asio::buffer(tls_->codec.sealed());
     co_await asio::async_write(socket_, sealed, net::use_task(ec));
     tls_->codec.sealed().clear();
-    if (shake == TlsCodec::Shake::Failed) {
+    if (handshake == TlsCodec::HandshakeResult::Failed) {
       why_ = tls_->codec.why();
       co_return StoreError::NoTls;
     }
-    if (shake == TlsCodec::Shake::Done) break;
+    if (handshake == TlsCodec::HandshakeResult::Done) break;
     if (!ec) ec = co_await feed();
     if (ec) {
       why_ = "the TLS handshake failed: " + ec.message();
@@ -169,7 +169,7 @@ net::Task<std::size_t> Wire::read_some(char* at, std::size_t size, net::ErrorCod
   for (;;) {
     bool ended = false;
     n = tls_->codec.open(at, size, ended);
-    heard_ = heard_ || n > 0;
+    received_ = received_ || n > 0;
     if (n > 0) break;
     if (ended) {
       why_ = tls_->codec.why();
@@ -205,7 +205,7 @@ std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;
   return ec.message() +
-         (tls_ && !heard_ && hung_up
+         (tls_ && !received_ && hung_up
               ? " right after the TLS handshake; does it require a (different) client certificate?"
               : "");
 }

@@ -85,8 +85,8 @@ class Wire {
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
-  bool broken_ = false;  // true: a write sent only a part of its bytes
-  bool heard_ = false;   // true: encrypted (TLS) data has arrived
+  bool broken_ = false;    // true: a write sent only a part of its bytes
+  bool received_ = false;  // true: encrypted (TLS) data has arrived
 };
 
 }  // namespace weir::redis

@@ -50,13 +50,13 @@ bool can_be_leased(const limit::Limiter& limiter) noexcept {
          std::holds_alternative<limit::SlidingWindow>(limiter);
 }
 
-Grant::Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& trip,
+Grant::Grant(std::uint32_t number, const limit::Charge& charge, const RoundTrip& trip,
              base::Duration whole) noexcept
     : number_(number),
-      left_(line.cost),
-      gcra_core_(limit::gcra_core(*line.limiter)),
+      left_(charge.cost),
+      gcra_core_(limit::gcra_core(*charge.limiter)),
       trip_(trip),
-      until_(std::visit(WindowEnd{trip.charged_at}, *line.limiter)),
+      until_(std::visit(WindowEnd{trip.charged_at}, *charge.limiter)),
       debited_(trip.charged_at),
       whole_(whole) {
   if (gcra_core_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*gcra_core_);
@@ -90,32 +90,32 @@ void Grant::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   const auto ready_now = ready(now);
   gone_ += left_ - ready_now;
   left_ = ready_now;
-  outcome.in_advance = true;
+  outcome.prefetched = true;
   outcome.debited_at = debited_;
   if (gcra_core_ != nullptr) outcome.slots_begin = begin();
   left_ -= cost;
 }
 
-bool Grant::put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept {
+bool Grant::put_back(const limit::Charge& charge, const limit::Outcome& outcome) noexcept {
   if (number_ == 0 || outcome.debited_at < debited_) return false;
   if (gcra_core_ == nullptr) {
-    if (std::visit(WindowEnd{outcome.debited_at}, *line.limiter) != until_) return false;
-    left_ += line.cost;
+    if (std::visit(WindowEnd{outcome.debited_at}, *charge.limiter) != until_) return false;
+    left_ += charge.cost;
     return true;
   }
-  const Ticks first = outcome.slots_begin, length = Ticks{line.cost} * interval_of(*gcra_core_);
+  const Ticks first = outcome.slots_begin, length = Ticks{charge.cost} * interval_of(*gcra_core_);
   if (first != end_ && first + length != begin()) return false;
   if (first == end_) end_ += length;
-  left_ += line.cost;
+  left_ += charge.cost;
   return true;
 }
 
-std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& line,
+std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& charge,
                                   const limit::Outcome& outcome) const noexcept {
   if (number_ == 0 || gcra_core_ == nullptr || outcome.debited_at < debited_) return std::nullopt;
   RoundTrip trip = trip_;
   trip.begin = outcome.slots_begin;
-  Grant grant(number, line, trip, whole_);
+  Grant grant(number, charge, trip, whole_);
   grant.debited_ = outcome.debited_at;
   return grant;
 }
@@ -142,8 +142,8 @@ base::Duration Grant::whole_after(Time now) const noexcept {
   return std::max(whole_ - passed, base::Duration(0));
 }
 
-std::optional<Refund> Grant::return_of(const limit::Charge& line, Time now) const noexcept {
-  Refund back{.charge = line, .departure = debited_};
+std::optional<Refund> Grant::return_of(const limit::Charge& charge, Time now) const noexcept {
+  Refund back{.charge = charge, .departure = debited_};
   back.charge.cost = left_;
   if (left_ == 0) return std::nullopt;
   if (gcra_core_ == nullptr) return back;

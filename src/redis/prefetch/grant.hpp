@@ -54,7 +54,7 @@
 // `sent`, and this host's clock may be slow by one part in 1024.
 #pragma once
 
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -81,8 +81,8 @@ class Grant {
 
   Grant() = default;  // an empty grant that belongs to no key
   // `number`: identifies the grant; not 0. `whole`: the time from trip.received until the key is unused
-  // again. REQUIRES: can_be_leased(*line.limiter); `trip` is the round trip that charged line.cost.
-  Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& trip,
+  // again. REQUIRES: can_be_leased(*charge.limiter); `trip` is the round trip that charged charge.cost.
+  Grant(std::uint32_t number, const limit::Charge& charge, const RoundTrip& trip,
         base::Duration whole) noexcept;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: an empty grant
@@ -99,10 +99,10 @@ class Grant {
   // Puts back spent units whose request was not forwarded. Returns true if this grant takes them. Returns
   // false if the units' time slots do not adjoin the slots of this grant. Also returns false if Redis debited
   // the units earlier than this grant, because the key may have been reset in between.
-  [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
+  [[nodiscard]] bool put_back(const limit::Charge& charge, const limit::Outcome& outcome) noexcept;
   // Makes a new grant (prefetched units) from spent units of a bucket, with this grant's estimate of Redis's
   // clock. Returns nullopt for a window, and for units that Redis debited earlier than this grant.
-  [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
+  [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& charge,
                                            const limit::Outcome& outcome) const noexcept;
   // Adds the units of `other`, a grant (prefetched units) of the same window, and returns true. Returns false
   // for a bucket or for another window.
@@ -119,8 +119,8 @@ class Grant {
     return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
   }
   // Returns the refund that gives the unspent units back to Redis; nullopt if Redis would not accept it.
-  // `line`: a charge of the key.
-  [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
+  // `charge`: a charge of the key.
+  [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& charge, Time now) const noexcept;
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;

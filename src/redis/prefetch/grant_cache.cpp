@@ -26,7 +26,7 @@ bool GrantCache::Entry::holds() const noexcept {
 // Limits the size of a grant (units to prefetch). The lower bound is the cost of kFirst requests. The upper
 // bound is the rule's `lease`, but at least kFirst units.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
-  return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
+  return std::min(std::max(units, kFirst * request_cost), std::max(charge.lease, kFirst));
 }
 
 Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
@@ -50,16 +50,17 @@ Grant* GrantCache::Entry::room(Time now) noexcept {
   return best;
 }
 
-GrantCache::Entry* GrantCache::find(const limit::Charge& line) noexcept {
-  for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
-    if (entries_[i].line.limiter == line.limiter && entries_[i].line.key == line.key) return &entries_[i];
+GrantCache::Entry* GrantCache::find(const limit::Charge& charge) noexcept {
+  for (std::size_t i = set_of(charge); i < set_of(charge) + kWays; ++i)
+    if (entries_[i].charge.limiter == charge.limiter && entries_[i].charge.key == charge.key)
+      return &entries_[i];
   return nullptr;
 }
 
-GrantCache::Entry* GrantCache::find_or_make(const limit::Charge& line) noexcept {
-  if (Entry* entry = find(line)) return entry;
+GrantCache::Entry* GrantCache::find_or_make(const limit::Charge& charge) noexcept {
+  if (Entry* entry = find(charge)) return entry;
   Entry* oldest = nullptr;
-  for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
+  for (std::size_t i = set_of(charge); i < set_of(charge) + kWays; ++i)
     if (!entries_[i].holds() && (oldest == nullptr || entries_[i].used < oldest->used)) oldest = &entries_[i];
   if (oldest == nullptr) {
     ++stats_.crowded;
@@ -67,28 +68,28 @@ GrantCache::Entry* GrantCache::find_or_make(const limit::Charge& line) noexcept 
   }
   for (const Grant& grant : oldest->grants) stats_.lost += grant.gone();
   *oldest = Entry{};
-  oldest->line = line;
+  oldest->charge = charge;
   return oldest;
 }
 
-bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) {
-  Entry* entry = find(line);
-  Grant* grant = entry != nullptr ? entry->grant_of(line.cost, now) : nullptr;
+bool GrantCache::spend(const limit::Charge& charge, Time now, limit::Outcome& outcome) {
+  Entry* entry = find(charge);
+  Grant* grant = entry != nullptr ? entry->grant_of(charge.cost, now) : nullptr;
   if (grant == nullptr) return false;
-  stats_.spent += line.cost;
+  stats_.spent += charge.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
   // `whole` is an upper bound. More units may come earlier, because weir may prefetch them.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
-  grant->spend(line.cost, now, outcome);
+  grant->spend(charge.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
   outcome.remaining = entry->ready(now);
   return true;
 }
 
-bool GrantCache::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
-  Entry* entry = find(line);
-  const Grant* grant = entry != nullptr ? entry->grant_of(limit::units_to_fit(line), now) : nullptr;
+bool GrantCache::peek(const limit::Charge& charge, Time now, limit::Outcome& outcome) {
+  Entry* entry = find(charge);
+  const Grant* grant = entry != nullptr ? entry->grant_of(limit::units_to_fit(charge), now) : nullptr;
   if (grant == nullptr) return false;
   const auto whole = grant->whole_after(now);
   outcome = {.allowed = true, .remaining = entry->ready(now), .reset_after = whole, .more_after = whole};
@@ -96,13 +97,13 @@ bool GrantCache::peek(const limit::Charge& line, Time now, limit::Outcome& outco
   return true;
 }
 
-void GrantCache::put_back(const limit::Charge& line, const limit::Outcome& outcome,
+void GrantCache::put_back(const limit::Charge& charge, const limit::Outcome& outcome,
                           std::vector<Refund>& back) {
-  stats_.put_back += line.cost;
-  Entry* entry = find(line);
-  if (entry != nullptr && entry->put_back(line, outcome, next_number(), stats_)) return;
-  stats_.returned += line.cost;
-  back.push_back(refund_of(line, outcome.debited_at, outcome));
+  stats_.put_back += charge.cost;
+  Entry* entry = find(charge);
+  if (entry != nullptr && entry->put_back(charge, outcome, next_number(), stats_)) return;
+  stats_.returned += charge.cost;
+  back.push_back(refund_of(charge, outcome.debited_at, outcome));
 }
 
 bool GrantCache::Entry::put_back(const limit::Charge& units, const limit::Outcome& outcome,
@@ -122,8 +123,8 @@ bool GrantCache::Entry::put_back(const limit::Charge& units, const limit::Outcom
   return false;
 }
 
-void GrantCache::note_trip(const limit::Charge& line, Time now) {
-  Entry* entry = find_or_make(line);
+void GrantCache::note_trip(const limit::Charge& charge, Time now) {
+  Entry* entry = find_or_make(charge);
   if (entry == nullptr) return;
   entry->used = now;
   if (entry->trips == 0 || now - entry->trips_since > span_) {
@@ -131,25 +132,25 @@ void GrantCache::note_trip(const limit::Charge& line, Time now) {
     entry->trips = 0;
   }
   ++entry->trips;
-  entry->request_cost = line.cost;
+  entry->request_cost = charge.cost;
   if (entry->size == 0 && entry->trips >= kHot) entry->size = entry->bounded(0);
 }
 
-void GrantCache::learn(const limit::Charge& line, const limit::Outcome& outcome) {
-  if (Entry* entry = find(line)) entry->known = outcome.remaining;
+void GrantCache::learn(const limit::Charge& charge, const limit::Outcome& outcome) {
+  if (Entry* entry = find(charge)) entry->known = outcome.remaining;
 }
 
-Cost GrantCache::wanted(const limit::Charge& line, Time now) {
-  Entry* entry = find(line);
+Cost GrantCache::wanted(const limit::Charge& charge, Time now) {
+  Entry* entry = find(charge);
   if (entry == nullptr || entry->size == 0 || entry->taking || now < entry->rest_until) return 0;
-  if (entry->grant_of(line.cost, now) != nullptr && entry->ready(now) > entry->size / 4) return 0;
-  entry->request_cost = line.cost;
+  if (entry->grant_of(charge.cost, now) != nullptr && entry->ready(now) > entry->size / 4) return 0;
+  entry->request_cost = charge.cost;
   if (entry->room(now) == nullptr) return 0;
   adapt(*entry, now);
-  auto units = std::min({entry->size, line.lease, entry->known / kShare});
+  auto units = std::min({entry->size, charge.lease, entry->known / kShare});
   entry->size = entry->bounded(units);
-  units -= units % line.cost;
-  if (units < kLeast * line.cost) return 0;
+  units -= units % charge.cost;
+  if (units < kLeast * charge.cost) return 0;
   entry->taking = true;
   entry->forgotten = false;
   entry->taken = now;
@@ -172,21 +173,21 @@ std::uint32_t GrantCache::next_number() noexcept {
   return grants_;
 }
 
-void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
+void GrantCache::arrived(const limit::Charge& charge, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
   // Finds the entry, because an entry that waits for a grant is never replaced by another key.
-  Entry* entry = find(line);
+  Entry* entry = find(charge);
   if (entry == nullptr) return;
   entry->taking = false;
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
-  stats_.taken += line.cost;
+  stats_.taken += charge.cost;
   // Drops the units if the key was reset meanwhile, because the reset may have erased their debit in Redis.
   if (std::exchange(entry->forgotten, false)) {
-    stats_.lost += line.cost;
+    stats_.lost += charge.cost;
     return;
   }
-  keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
+  keep(*entry, Grant(next_number(), charge, trip, outcome.reset_after), trip.received, back);
 }
 
 // Adds a grant (prefetched units) to the entry of its key. Merges grants of one window, because their units
@@ -196,18 +197,18 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
   if (Grant* room = entry.room(now)) {
-    dispose(entry.line, *room, now, back);
+    dispose(entry.charge, *room, now, back);
     *room = fresh;
   } else {
     auto surplus = fresh;
-    dispose(entry.line, surplus, now, back);
+    dispose(entry.charge, surplus, now, back);
   }
 }
 
 // Empties a grant (prefetched units). Appends a refund of its unspent units to `back`, if Redis would accept
 // the refund.
-void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
-  if (const auto refund = grant.return_of(line, now)) {
+void GrantCache::dispose(const limit::Charge& charge, Grant& grant, Time now, std::vector<Refund>& back) {
+  if (const auto refund = grant.return_of(charge, now)) {
     // If push_back() throws, the grant still has its units, because it is emptied only below.
     back.push_back(*refund);
     stats_.returned += grant.left();
@@ -218,15 +219,15 @@ void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std:
   grant = Grant();
 }
 
-void GrantCache::failed(const limit::Charge& line, Time now) {
-  Entry* entry = find(line);
+void GrantCache::failed(const limit::Charge& charge, Time now) {
+  Entry* entry = find(charge);
   if (entry == nullptr) return;
   entry->taking = false;
   entry->rest_until = now + span_;
 }
 
-void GrantCache::forget(const limit::Charge& line) noexcept {
-  Entry* entry = find(line);
+void GrantCache::forget(const limit::Charge& charge) noexcept {
+  Entry* entry = find(charge);
   if (entry == nullptr) return;
   for (Grant& grant : entry->grants) {
     stats_.lost += grant.left() + grant.gone();
@@ -239,7 +240,7 @@ void GrantCache::forget(const limit::Charge& line) noexcept {
 
 void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
   for (Entry& entry : entries_)
-    if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
+    if (entry.charge.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
 // Disposes of grants of one key. Units that Redis would not take back are lost.
@@ -249,19 +250,19 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
 //   In the latter case, the key's next grant is half as large.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
-  const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;
+  const bool window = limit::gcra_core(*entry.charge.limiter) == nullptr;
   for (Grant& grant : entry.grants) {
     const bool old = window && grant.left() > 0 && now - grant.received() >= hold_;
     if (old) entry.size = entry.bounded(entry.size / 2);
-    if (idle || old || (grant.left() > 0 && grant.ready(now) == 0)) dispose(entry.line, grant, now, back);
+    if (idle || old || (grant.left() > 0 && grant.ready(now) == 0)) dispose(entry.charge, grant, now, back);
   }
   if (idle && !entry.taking) entry = Entry{};
 }
 
 void GrantCache::give_up(Time now, std::vector<Refund>& back, std::size_t most) {
   for (Entry& entry : entries_) {
-    if (entry.line.limiter == nullptr || back.size() >= most) continue;
-    for (Grant& grant : entry.grants) dispose(entry.line, grant, now, back);
+    if (entry.charge.limiter == nullptr || back.size() >= most) continue;
+    for (Grant& grant : entry.grants) dispose(entry.charge, grant, now, back);
   }
 }
 

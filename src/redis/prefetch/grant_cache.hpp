@@ -9,7 +9,7 @@
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -32,33 +32,33 @@ class GrantCache {
   // set hold units, the new key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the cost of `line` (a charge) from prefetched units. Returns true if they suffice, and sets
-  // `outcome` with in_advance. Outcome::remaining is the number of units left in this cache, because other
+  // Spends the cost of `charge` (a charge) from prefetched units. Returns true if they suffice, and sets
+  // `outcome` with prefetched. Outcome::remaining is the number of units left in this cache, because other
   // weirs may spend the units left in Redis.
-  bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
+  bool spend(const limit::Charge& charge, Time now, limit::Outcome& outcome);
   // Returns what spend() would return, and sets the outcome if that is true. Spends nothing. For a check,
   // returns true if a unit is left.
-  bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
+  bool peek(const limit::Charge& charge, Time now, limit::Outcome& outcome);
   // Puts back units that spend() spent with `outcome`. Appends a refund to `back` if the cache cannot take
   // the units.
-  void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
+  void put_back(const limit::Charge& charge, const limit::Outcome& outcome, std::vector<Refund>& back);
 
   // note_trip() must be called when a request of the key is sent to Redis, and learn() when Redis has
   // answered that request.
-  void note_trip(const limit::Charge& line, Time now);
-  void learn(const limit::Charge& line, const limit::Outcome& outcome);
+  void note_trip(const limit::Charge& charge, Time now);
+  void learn(const limit::Charge& charge, const limit::Outcome& outcome);
 
   // Returns how many units to take from Redis now; 0 for none. If the result is not 0, the caller must call
   // arrived() or failed() later.
-  [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // Adds units that Redis has granted. `line`: the charge that took the units; line.cost is the number of
+  [[nodiscard]] limit::Cost wanted(const limit::Charge& charge, Time now);
+  // Adds units that Redis has granted. `charge`: the charge that took the units; charge.cost is the number of
   // units. Appends a refund to `back` if the cache cannot take the units.
-  void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
+  void arrived(const limit::Charge& charge, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
-  void failed(const limit::Charge& line, Time now);
+  void failed(const limit::Charge& charge, Time now);
   // Drops the key's units and makes the key cold (no more prefetching). Must be called when the key is reset
   // in Redis.
-  void forget(const limit::Charge& line) noexcept;
+  void forget(const limit::Charge& charge) noexcept;
 
   // Appends refunds of unspent units to `back`. Stops once `back` has `most` elements; the next call
   // continues. Refunds and frees:
@@ -87,8 +87,8 @@ class GrantCache {
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    // The charge for which units are prefetched; line.limiter is null if the entry is free.
-    limit::Charge line{};
+    // The charge for which units are prefetched; charge.limiter is null if the entry is free.
+    limit::Charge charge{};
     std::array<Grant, kGrants> grants{};  // in no particular order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
     limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
@@ -112,15 +112,15 @@ class GrantCache {
     [[nodiscard]] Grant* room(Time now) noexcept;
   };
 
-  [[nodiscard]] std::size_t set_of(const limit::Charge& line) const noexcept {
-    return line.key.lo % (entries_.size() / kWays) * kWays;
+  [[nodiscard]] std::size_t set_of(const limit::Charge& charge) const noexcept {
+    return charge.key.lo % (entries_.size() / kWays) * kWays;
   }
-  [[nodiscard]] Entry* find(const limit::Charge& line) noexcept;
-  [[nodiscard]] Entry* find_or_make(const limit::Charge& line) noexcept;
+  [[nodiscard]] Entry* find(const limit::Charge& charge) noexcept;
+  [[nodiscard]] Entry* find_or_make(const limit::Charge& charge) noexcept;
   [[nodiscard]] std::uint32_t next_number() noexcept;
   void adapt(Entry& entry, Time now) const noexcept;
   void keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back);
-  void dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back);
+  void dispose(const limit::Charge& charge, Grant& grant, Time now, std::vector<Refund>& back);
   void sweep(Entry& entry, Time now, std::vector<Refund>& back);
 
   base::Duration hold_;

@@ -24,10 +24,10 @@ constexpr std::size_t kAtOnce = 1024;
 
 // The charges of a bill that prefetched units do not pay for, so Redis must decide them. Also has the index
 // of each charge in the whole bill.
-class Rest {
+class RemainingCharges {
  public:
-  void add(const limit::Charge& line, std::size_t entry) noexcept {
-    charges_.push_back(line);
+  void add(const limit::Charge& charge, std::size_t entry) noexcept {
+    charges_.push_back(charge);
     entries_.push_back(entry);
     outcomes_.emplace_back();
   }
@@ -36,13 +36,13 @@ class Rest {
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
   // Stores which of these charges got no answer. `lines` has their indices in this object.
-  void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
-  [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
+  void set_unanswered(limit::ChargeSet lines) noexcept { unanswered_ = lines; }
+  [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unanswered_ >> i & 1U) == 0; }
   // Returns which of these charges got no answer, by their indices in the whole bill.
-  [[nodiscard]] limit::LineSet unasked() const noexcept {
-    limit::LineSet lines = 0;
+  [[nodiscard]] limit::ChargeSet unanswered() const noexcept {
+    limit::ChargeSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
-      if (!was_asked(i)) lines |= limit::LineSet{1} << entries_[i];
+      if (!was_asked(i)) lines |= limit::ChargeSet{1} << entries_[i];
     return lines;
   }
   [[nodiscard]] bool refused() const noexcept {
@@ -58,22 +58,22 @@ class Rest {
 
  private:
   template <class T>
-  using Upto = boost::container::static_vector<T, limit::kMaxCharges>;
-  Upto<limit::Charge> charges_;
-  Upto<std::size_t> entries_;
-  Upto<limit::Outcome> outcomes_;
-  limit::LineSet unasked_ = 0;
+  using UpTo = boost::container::static_vector<T, limit::kMaxCharges>;
+  UpTo<limit::Charge> charges_;
+  UpTo<std::size_t> entries_;
+  UpTo<limit::Outcome> outcomes_;
+  limit::ChargeSet unanswered_ = 0;
 };
 
 // Decides a check by the prefetched units. Returns false if Redis must decide.
-bool check_here(SharedGrants& units, const limit::Charge& line, Clock::time_point now,
+bool check_here(SharedGrants& units, const limit::Charge& charge, Clock::time_point now,
                 limit::Outcome& outcome) {
-  return line.lease != 0 && line.cost == 0 && units.peek(line, now, outcome);
+  return charge.lease != 0 && charge.cost == 0 && units.peek(charge, now, outcome);
 }
 
 // Pays charges of the bill with prefetched units, and adds all other charges to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
-                Clock::time_point now, Rest& rest) {
+                Clock::time_point now, RemainingCharges& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (check_here(units, charges[i], now, outcomes[i])) continue;
     const bool pays = charges[i].lease != 0 && charges[i].cost != 0;
@@ -86,13 +86,13 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
 
 // Makes the times of all outcomes relative to `server_now`. Before this call, the times of charges that were
 // paid with prefetched units are relative to the estimate of Redis's clock that the grant has.
-void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
+void align_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
-    if (outcome.in_advance)
+    if (outcome.prefetched)
       outcome.ahead = clock_ahead(outcome.debited_at + base::Duration(outcome.ahead), server_now);
 }
 
-void learn(SharedGrants& units, Rest& rest) {
+void learn(SharedGrants& units, RemainingCharges& rest) {
   for (std::size_t i = 0; i < rest.charges().size(); ++i)
     if (rest.charges()[i].lease != 0 && rest.was_asked(i)) units.learn(rest.charges()[i], rest.outcomes()[i]);
 }
@@ -135,24 +135,24 @@ void Store::PrefetchingStore::stop() {
 }
 
 bool Store::PrefetchingStore::concerns(Charges charges) noexcept {
-  return std::any_of(charges.begin(), charges.end(), [](const auto& line) { return line.lease != 0; });
+  return std::any_of(charges.begin(), charges.end(), [](const auto& charge) { return charge.lease != 0; });
 }
 
 net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outcomes outcomes,
                                                           base::TimePoint& server_now,
-                                                          limit::LineSet& unasked) {
+                                                          limit::ChargeSet& unanswered) {
   const auto self = shared_from_this();  // the store may be destroyed during co_await
   const auto now = Clock::now();
-  Rest rest;
+  RemainingCharges rest;
   spend_here(units_, charges, outcomes, now, rest);
-  take_in_advance(charges, now);
+  prefetch(charges, now);
   server_now = backend_->server_time(charges.front().key, now);
-  unasked = 0;
+  unanswered = 0;
   if (rest.empty()) {
-    tell_clocks(outcomes, server_now);
+    align_clocks(outcomes, server_now);
     co_return net::ErrorCode();
   }
-  auto failed = limit::all_lines(rest.charges().size());
+  auto failed = limit::all_charges(rest.charges().size());
   base::TimePoint clock;
   net::ErrorCode error;
   try {
@@ -161,10 +161,10 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
     put_back(charges, outcomes);
     throw;
   }
-  if (error) rest.set_unasked(failed);
-  unasked = rest.unasked();
-  if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
-  tell_clocks(outcomes, server_now);
+  if (error) rest.set_unanswered(failed);
+  unanswered = rest.unanswered();
+  if (!error || failed != limit::all_charges(rest.charges().size())) server_now = clock;
+  align_clocks(outcomes, server_now);
   learn(units_, rest);
   if (rest.refused()) put_back(charges, outcomes);
   rest.hand_out(outcomes);
@@ -175,14 +175,14 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
 // charged.
 void Store::PrefetchingStore::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
   for (std::size_t i = 0; i < charges.size(); ++i) try {
-      if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);
+      if (outcomes[i].prefetched) refund(charges[i], outcomes[i]);
     } catch (const std::bad_alloc&) {
     }
 }
 
 std::optional<base::TimePoint> Store::PrefetchingStore::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = Clock::now();
-  Rest rest;
+  RemainingCharges rest;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].lease == 0 || !units_.peek(charges[i], now, outcomes[i])) rest.add(charges[i], i);
   if (rest.empty()) return std::nullopt;
@@ -199,17 +199,17 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
 
 // Starts to prefetch units for each charge that needs more of them. If memory runs out, takes no units and
 // does not throw, because charge() must still send its bill and wait for it.
-void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
+void Store::PrefetchingStore::prefetch(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
-  for (const auto& line : charges) {
-    const auto wanted = line.lease != 0 && line.cost != 0 ? units_.wanted(line, now) : 0;
+  for (const auto& charge : charges) {
+    const auto wanted = charge.lease != 0 && charge.cost != 0 ? units_.wanted(charge, now) : 0;
     if (wanted == 0) continue;
-    auto lease = line;
+    auto lease = charge;
     lease.cost = wanted;
     try {
       net::spawn(executor_, take(shared_from_this(), lease), [](const std::exception_ptr&) {});
     } catch (const std::bad_alloc&) {
-      units_.failed(line, now);
+      units_.failed(charge, now);
     }
   }
 }
@@ -221,14 +221,14 @@ net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> 
   limit::Outcome outcome;
   const auto sent = Clock::now();
   Call call{{&lease, 1}, {&outcome, 1}};
-  call.in_advance = true;
+  call.prefetched = true;
   net::ErrorCode error = StoreError::Overloaded;
   try {
     error = self->backend_->begin(call);
   } catch (const std::bad_alloc&) {  // nothing was sent
   }
   if (!error) {
-    co_await Park{call};
+    co_await AwaitReply{call};
     error = call.error;
   }
   --self->taking_;

@@ -34,14 +34,14 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // Returns true if the rule of any of the charges prefetches units (has a `lease`).
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Charges a bill as Store::charge does. `unasked` never contains charges that were paid with prefetched
+  // Charges a bill as Store::charge does. `unanswered` never contains charges that were paid with prefetched
   // units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
-                                                 base::TimePoint& server_now, limit::LineSet& unasked);
+                                                 base::TimePoint& server_now, limit::ChargeSet& unanswered);
   // Does the same as Store::refuses(), but only for the charges that prefetched units cannot pay. Prefetched
   // units admit the other charges.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
+  // Puts back prefetched units that paid for the charge. REQUIRES: outcome.prefetched.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -50,7 +50,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
 
  private:
   void put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept;
-  void take_in_advance(Charges charges, Pipeline::Time now) noexcept;
+  void prefetch(Charges charges, Pipeline::Time now) noexcept;
   static net::Task<void> take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease);
   void give_back(std::span<const Refund> units);
   void sweep_later();

@@ -34,8 +34,8 @@ SharedGrants::SharedGrants(std::size_t keys, base::Duration hold)
 
 SharedGrants::~SharedGrants() = default;
 
-SharedGrants::Stripe& SharedGrants::stripe_of(const limit::Charge& line) const noexcept {
-  return stripes_[line.key.hi % kStripes];
+SharedGrants::Stripe& SharedGrants::stripe_of(const limit::Charge& charge) const noexcept {
+  return stripes_[charge.key.hi % kStripes];
 }
 
 GrantStats SharedGrants::stats() const {
@@ -52,45 +52,45 @@ GrantStats SharedGrants::stats() const {
   return sum;
 }
 
-bool SharedGrants::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) {
-  return stripe_of(line).use([&](GrantCache& cache) { return cache.spend(line, now, outcome); });
+bool SharedGrants::spend(const limit::Charge& charge, Time now, limit::Outcome& outcome) {
+  return stripe_of(charge).use([&](GrantCache& cache) { return cache.spend(charge, now, outcome); });
 }
 
-bool SharedGrants::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
-  return stripe_of(line).use([&](GrantCache& cache) { return cache.peek(line, now, outcome); });
+bool SharedGrants::peek(const limit::Charge& charge, Time now, limit::Outcome& outcome) {
+  return stripe_of(charge).use([&](GrantCache& cache) { return cache.peek(charge, now, outcome); });
 }
 
-std::vector<Refund> SharedGrants::put_back(const limit::Charge& line, const limit::Outcome& outcome) {
+std::vector<Refund> SharedGrants::put_back(const limit::Charge& charge, const limit::Outcome& outcome) {
   std::vector<Refund> back;
-  stripe_of(line).use([&](GrantCache& cache) { cache.put_back(line, outcome, back); });
+  stripe_of(charge).use([&](GrantCache& cache) { cache.put_back(charge, outcome, back); });
   return back;
 }
 
-void SharedGrants::note_trip(const limit::Charge& line, Time now) {
-  stripe_of(line).use([&](GrantCache& cache) { cache.note_trip(line, now); });
+void SharedGrants::note_trip(const limit::Charge& charge, Time now) {
+  stripe_of(charge).use([&](GrantCache& cache) { cache.note_trip(charge, now); });
 }
 
-void SharedGrants::learn(const limit::Charge& line, const limit::Outcome& outcome) {
-  stripe_of(line).use([&](GrantCache& cache) { cache.learn(line, outcome); });
+void SharedGrants::learn(const limit::Charge& charge, const limit::Outcome& outcome) {
+  stripe_of(charge).use([&](GrantCache& cache) { cache.learn(charge, outcome); });
 }
 
-limit::Cost SharedGrants::wanted(const limit::Charge& line, Time now) {
-  return stripe_of(line).use([&](GrantCache& cache) { return cache.wanted(line, now); });
+limit::Cost SharedGrants::wanted(const limit::Charge& charge, Time now) {
+  return stripe_of(charge).use([&](GrantCache& cache) { return cache.wanted(charge, now); });
 }
 
-std::vector<Refund> SharedGrants::arrived(const limit::Charge& line, const RoundTrip& trip,
+std::vector<Refund> SharedGrants::arrived(const limit::Charge& charge, const RoundTrip& trip,
                                           const limit::Outcome& outcome) {
   std::vector<Refund> back;
-  stripe_of(line).use([&](GrantCache& cache) { cache.arrived(line, trip, outcome, back); });
+  stripe_of(charge).use([&](GrantCache& cache) { cache.arrived(charge, trip, outcome, back); });
   return back;
 }
 
-void SharedGrants::failed(const limit::Charge& line, Time now) {
-  stripe_of(line).use([&](GrantCache& cache) { cache.failed(line, now); });
+void SharedGrants::failed(const limit::Charge& charge, Time now) {
+  stripe_of(charge).use([&](GrantCache& cache) { cache.failed(charge, now); });
 }
 
-void SharedGrants::forget(const limit::Charge& line) {
-  stripe_of(line).use([&](GrantCache& cache) { cache.forget(line); });
+void SharedGrants::forget(const limit::Charge& charge) {
+  stripe_of(charge).use([&](GrantCache& cache) { cache.forget(charge); });
 }
 
 std::vector<Refund> SharedGrants::sweep(Time now, std::size_t most) {

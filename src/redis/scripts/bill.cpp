@@ -16,17 +16,17 @@ namespace {
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // the verdicts that charge.lua returns
 // The value of `enforced` for a line that charge.lua only checks and does not charge.
-constexpr double kLooks = 2;
+constexpr double kPeek = 2;
 // A reply of charge.lua consists of the time, a verdict for each bill, three numbers for each line, and the
 // call's number.
-constexpr std::size_t verdict_at(const BillPosition& place) noexcept {
-  return 1 + place.bill;
+constexpr std::size_t verdict_at(const BillPosition& position) noexcept {
+  return 1 + position.bill;
 }
-constexpr std::size_t answers_at(const BillPosition& place) noexcept {
-  return 1 + place.bills + kAnswerNumbers * place.first_line;
+constexpr std::size_t answers_at(const BillPosition& position) noexcept {
+  return 1 + position.bills + kAnswerNumbers * position.first_line;
 }
-constexpr std::size_t size_of_reply(const BillPosition& place) noexcept {
-  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // plus the time and the call's number
+constexpr std::size_t size_of_reply(const BillPosition& position) noexcept {
+  return 1 + position.bills + kAnswerNumbers * position.lines + 1;  // plus the time and the call's number
 }
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");
@@ -61,9 +61,9 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// Appends the numbers of one line. `looks`: the bill is only checked and not charged.
-void append_line(std::string& out, ChargeNumbers numbers, bool looks) {
-  if (looks) numbers[1] = kLooks;
+// Appends the numbers of one line. `peeks`: the bill is only checked and not charged.
+void append_line(std::string& out, ChargeNumbers numbers, bool peeks) {
+  if (peeks) numbers[1] = kPeek;
   append_numbers(out, numbers);
 }
 
@@ -119,12 +119,12 @@ std::string key_name(std::string_view prefix, const limit::Key& key) {
   return std::string(prefix).append(1, ':').append(letters.data(), letters.size());
 }
 
-std::array<char, 3> tag_of(limit::SlotHash place) noexcept {
-  return {kAlphabet[place >> 12], kAlphabet[place >> 6 & 63], kAlphabet[place & 63]};
+std::array<char, 3> tag_of(limit::SlotHash hash) noexcept {
+  return {kAlphabet[hash >> 12], kAlphabet[hash >> 6 & 63], kAlphabet[hash & 63]};
 }
 
-Slot slot_of(limit::SlotHash place) noexcept {
-  const auto tag = tag_of(place);
+Slot slot_of(limit::SlotHash hash) noexcept {
+  const auto tag = tag_of(hash);
   return slot_of(std::string_view(tag.data(), tag.size()));
 }
 
@@ -149,8 +149,8 @@ void append_charge(std::string& out, std::string_view sha, const Naming& naming,
   for (const auto& bill : bills)
     for (std::size_t i = 0; i < bill.lines.size(); ++i) {
       const auto* decider = limit::follows(bill.lines, i) ? bill.lines[i - 1].limiter : nullptr;
-      append_line(out, numbers_of(bill.lines[i], around, bill.hold, decider), bill.looks);
-      if (bill.lines[i].penalty != nullptr) append_line(out, penalty_numbers_of(bill.lines[i]), bill.looks);
+      append_line(out, numbers_of(bill.lines[i], around, bill.hold, decider), bill.peeks);
+      if (bill.lines[i].penalty != nullptr) append_line(out, penalty_numbers_of(bill.lines[i]), bill.peeks);
     }
   out.append("\r\n", 2);
   append_bulk_head(out, bills.size());
@@ -189,20 +189,20 @@ std::uint64_t gaps_lost(const Reply& reply) noexcept {
   return numbers.size() == 3 && numbers[1] > 0 ? static_cast<std::uint64_t>(numbers[1]) : 0;
 }
 
-ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
-                           std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool looks) {
+ReplyReading read_outcomes(const Reply& reply, const BillPosition& position, Lines bill,
+                           std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool peeks) {
   const auto& numbers = reply.numbers;
-  if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(place))
+  if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(position))
     return ReplyReading::Nonsense;
   if (numbers[0] <= 0 || numbers[0] > kMostMicros) return ReplyReading::Nonsense;
   const base::TimePoint now{base::Duration(numbers[0])};
-  const auto verdict = numbers[verdict_at(place)];
+  const auto verdict = numbers[verdict_at(position)];
   if (verdict == kOtherTime) {
     server_now = now;
     return ReplyReading::OtherTime;
   }
-  bool fits = !looks;
-  auto at = answers_at(place);
+  bool fits = !peeks;
+  auto at = answers_at(position);
   const auto next_answer = [&] {
     at += kAnswerNumbers;
     return AnswerNumbers(numbers.data() + at - kAnswerNumbers, kAnswerNumbers);
@@ -212,7 +212,7 @@ ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines 
     if (!outcome) return ReplyReading::Nonsense;
     if (bill[i].penalty != nullptr && !apply_penalty(now, next_answer(), *outcome))
       return ReplyReading::Nonsense;
-    outcomes[i] = !looks && limit::follows(bill, i)
+    outcomes[i] = !peeks && limit::follows(bill, i)
                       ? limit::counted(*bill[i].limiter, *outcome, outcomes[i - 1].allowed)
                       : *outcome;
     if (bill[i].enforced && !outcome->allowed) fits = false;
@@ -222,10 +222,10 @@ ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines 
   return ReplyReading::Answer;
 }
 
-std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
+std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& position,
                                                  Lines bill) noexcept {
-  if (reply.numbers[verdict_at(place)] != kRefused) return {};
-  return std::span(reply.numbers).subspan(answers_at(place), script_lines(bill) * kAnswerNumbers);
+  if (reply.numbers[verdict_at(position)] != kRefused) return {};
+  return std::span(reply.numbers).subspan(answers_at(position), script_lines(bill) * kAnswerNumbers);
 }
 
 }  // namespace weir::redis

@@ -4,7 +4,7 @@
 
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/resp.hpp"
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -32,10 +32,10 @@ struct Naming {
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the cluster slot for the slot hash `place`. The key's name
+// Returns the hash tag that puts a key into the cluster slot for the slot hash `hash`. The key's name
 // contains the tag, in braces, before the digest.
-[[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
-[[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
+[[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash hash) noexcept;
+[[nodiscard]] Slot slot_of(limit::SlotHash hash) noexcept;
 
 // The number of one call of a script. The script's reply contains the number. The number is below 2^53 and
 // unique among the worker's calls.
@@ -53,7 +53,7 @@ using Lines = std::span<const limit::Charge>;
 struct BillRequest {
   Lines lines;
   PermitId hold{};
-  bool looks = false;  // true: the script charges nothing and returns the verdict "refused"
+  bool peeks = false;  // true: the script charges nothing and returns the verdict "refused"
 };
 
 // Returns how many lines the script gets for a bill: one for each charge, and one more for each charge with a
@@ -102,11 +102,11 @@ struct BillPosition {
   std::size_t first_line, lines;
 };
 
-// Reads the outcomes of one bill (the charges of one request). `looks`: true if the bill was sent with
-// BillRequest::looks.
-[[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
+// Reads the outcomes of one bill (the charges of one request). `peeks`: true if the bill was sent with
+// BillRequest::peeks.
+[[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& position, Lines bill,
                                          std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
-                                         bool looks = false);
+                                         bool peeks = false);
 // Reads the outcomes of a bill (the charges of one request) from the reply to a call with this bill alone.
 [[nodiscard]] inline ReplyReading read_outcomes(const Reply& reply, Lines bill,
                                                 std::span<limit::Outcome> outcomes,
@@ -116,7 +116,8 @@ struct BillPosition {
 
 // Returns the numbers for the script lines of a refused bill, kAnswerNumbers for each line. Returns an empty
 // span if the bill was charged.
-[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
+[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply,
+                                                               const BillPosition& position,
                                                                Lines bill) noexcept;
 
 }  // namespace weir::redis

@@ -65,8 +65,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; weir has the same bound
 
   local function answer(i, first, second, third)
-    local told = base + 3 * i
-    reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
+    local answer_at = base + 3 * i
+    reply[answer_at], reply[answer_at + 1], reply[answer_at + 2] = first, second, third or 0
   end
 
   -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
@@ -331,8 +331,8 @@ for bill = 1, bills do
           end
         end
       end
-      local told = base + 3 * i
-      reply[told], reply[told + 1], reply[told + 2] = wait, part, 0
+      local answer_at = base + 3 * i
+      reply[answer_at], reply[answer_at + 1], reply[answer_at + 2] = wait, part, 0
       fits = wait < room or (wait == room and part <= room_part)
       if fits then
         wait, part = wait + need, part + need_part

@@ -123,15 +123,15 @@
       if first > last then
         return 0, last
       end
-      local speaker, its, until_then = entry(first)
+      local decisive, its, until_then = entry(first)
       local expired = (until_then - its - none) % wrap
       local need = max(total - expired + excess, 1)
       if need > its then
-        speaker = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
+        decisive = entry(first_that(max(first, looked_at) + 1, function(_, _, passed)
           return (passed - none) % wrap - expired >= need
         end))
       end
-      return total - expired, first - 1, speaker
+      return total - expired, first - 1, decisive
     end
     return listing, list_log, seek
   end
@@ -172,12 +172,12 @@
     -- The cost fits once the oldest live entries, of a total cost of live + excess, have expired. A cost above the
     -- limit never fits. Then `excess` is very negative and selects the first entry, because every entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
-    local live, expired, speaker, going = total, 0, nil, 0
+    local live, expired, decisive, going = total, 0, nil, 0
     while live > 0 do
       if entered < since then
         live, expired = live - paid, expired + 1
       else
-        speaker, going = entered, going + paid
+        decisive, going = entered, going + paid
         if going >= live + excess then
           break
         end
@@ -188,17 +188,17 @@
       entered, paid = take(form, text, next)
       next = next + size
     end
-    if not state and live > 0 and not (speaker and going >= live + excess) then
+    if not state and live > 0 and not (decisive and going >= live + excess) then
       local _, _, seek = of_lists()
-      live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
+      live, expired, decisive = seek(key, total, #text / size - 1, decisive and expired + 1, since, excess)
     end
     -- The entries cost more than the total cost in the head. weir never writes that, so the script treats the state as
     -- lost.
     if live < 0 then
       live = 0
     end
-    local told = base + 3 * i
-    reply[told], reply[told + 1], reply[told + 2] = newest, live, speaker or 0
+    local answer_at = base + 3 * i
+    reply[answer_at], reply[answer_at + 1], reply[answer_at + 2] = newest, live, decisive or 0
 
     if live + cost > limit and not beyond then
       return false

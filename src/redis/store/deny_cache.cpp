@@ -23,7 +23,7 @@ bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duratio
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;
   if (left <= base::Duration{0}) return false;
-  limit::punish(outcome, left);
+  limit::refuse_by_penalty(outcome, left);
   return left > unsure;
 }
 
@@ -32,28 +32,28 @@ bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duratio
 void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                          const RoundTrip& trip) noexcept {
   assert(answers.size() == script_lines(bill) * kAnswerNumbers);
-  for (const auto& line : bill) {
+  for (const auto& charge : bill) {
     const auto told = answers.first(kAnswerNumbers);
     answers = answers.subspan(kAnswerNumbers);
     std::int64_t penalty_end = 0;
-    if (line.penalty != nullptr) {
+    if (charge.penalty != nullptr) {
       penalty_end = answers[0];
       answers = answers.subspan(kAnswerNumbers);
     }
-    if (!lasts(*line.limiter)) continue;
-    const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
+    if (!lasts(*charge.limiter)) continue;
+    const auto set = std::span(entries_).subspan(set_of(charge.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
     // The answer is about a gap (free time slots) of the bucket. Such an answer says nothing about the next
     // charge, so it is not stored.
-    if (has_slots(line) && told[2] != 0) {
-      forget({&line, 1});
+    if (has_slots(charge) && told[2] != 0) {
+      forget({&charge, 1});
       continue;
     }
-    auto entry = std::find_if(set.begin(), set.end(), [&](const Entry& p) { return p.key == line.key; });
+    auto entry = std::find_if(set.begin(), set.end(), [&](const Entry& p) { return p.key == charge.key; });
     if (entry == set.end()) entry = std::min_element(set.begin(), set.end(), older);
-    *entry = {.key = line.key,
-              .limiter = line.limiter,
-              .cost = limit::units_to_fit(line),
+    *entry = {.key = charge.key,
+              .limiter = charge.limiter,
+              .cost = limit::units_to_fit(charge),
               .answer = {},
               .penalty_end = base::TimePoint(base::Duration(penalty_end)),
               .trip = trip,
@@ -63,9 +63,9 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
 }
 
 void DenyCache::forget(std::span<const limit::Charge> bill) noexcept {
-  for (const auto& line : bill)
-    for (Entry& entry : std::span(entries_).subspan(set_of(line.key), kWays))
-      if (entry.key == line.key) entry.limiter = nullptr;
+  for (const auto& charge : bill)
+    for (Entry& entry : std::span(entries_).subspan(set_of(charge.key), kWays))
+      if (entry.key == charge.key) entry.limiter = nullptr;
 }
 
 std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge> bill,
@@ -73,34 +73,34 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
   bool refused = false;
   base::TimePoint first;
   for (std::size_t i = 0; i < bill.size(); ++i) {
-    const auto& line = bill[i];
-    const Entry* entry = find(line, now);
+    const auto& charge = bill[i];
+    const Entry* entry = find(charge, now);
     if (entry == nullptr) return std::nullopt;
     using std::chrono::ceil, std::chrono::floor;
     const auto since = floor<base::Duration>(now - entry->trip.received);
-    const auto told = told_later(*line.limiter, entry->answer, since);
+    const auto told = answer_after(*charge.limiter, entry->answer, since);
     const auto clock = entry->trip.server_now + since;
     if (i == 0) first = clock;
-    auto outcome = outcome_of(line, clock, told);
+    auto outcome = outcome_of(charge, clock, told);
     if (!outcome) return std::nullopt;
     // Redis's clock may be ahead of `clock` by up to `unsure`. If the wait is at most this long, Redis might
     // admit the bill now, so the cache does not refuse it.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
-    if (line.penalty != nullptr && !decide_by_penalty(clock, entry->penalty_end, unsure, *outcome))
+    if (charge.penalty != nullptr && !decide_by_penalty(clock, entry->penalty_end, unsure, *outcome))
       return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
-    refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
+    refused = refused || (charge.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }
   return refused ? std::optional(first) : std::nullopt;
 }
 
-const DenyCache::Entry* DenyCache::find(const limit::Charge& line, Time now) noexcept {
-  for (Entry& entry : std::span(entries_).subspan(set_of(line.key), kWays)) {
-    if (entry.key != line.key || entry.limiter != line.limiter) continue;
+const DenyCache::Entry* DenyCache::find(const limit::Charge& charge, Time now) noexcept {
+  for (Entry& entry : std::span(entries_).subspan(set_of(charge.key), kWays)) {
+    if (entry.key != charge.key || entry.limiter != charge.limiter) continue;
     const auto age = now - entry.trip.sent;
-    if (age >= kKnown || refunds_.noted_since(line.key, entry.trip.sent)) return nullptr;
-    if (!tells(line, entry.cost)) return nullptr;
+    if (age >= kKnown || refunds_.noted_since(charge.key, entry.trip.sent)) return nullptr;
+    if (!answers_charge(charge, entry.cost)) return nullptr;
     if (age < kFresh || now - entry.renewed < kRenewal) return &entry;
     entry.renewed = now;
     return nullptr;

@@ -31,7 +31,7 @@
 // penalty.
 #pragma once
 
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -109,7 +109,7 @@ class DenyCache {
 
   // Returns the index of the first entry in the key's set.
   [[nodiscard]] static std::size_t set_of(const limit::Key& key) noexcept { return key.lo % kSets * kWays; }
-  [[nodiscard]] const Entry* find(const limit::Charge& line, Time now) noexcept;
+  [[nodiscard]] const Entry* find(const limit::Charge& charge, Time now) noexcept;
 
   const LastRefunds& refunds_;
   std::vector<Entry> entries_;

@@ -31,16 +31,16 @@ void PermitRenewer::keep(const Call& call) {
 // Sets the timer before it stores the permit, so that no permit is stored if the timer throws.
 void PermitRenewer::hold(const limit::Charge& charge) {
   renew_later();
-  permits_.hold_unasked(charge);
+  permits_.hold_without_redis(charge);
 }
 
 // Releases a permit of the charge. Must not throw, because destructors call it. If memory runs out, the
 // permit is not released but expires after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
-  const auto line = permits_.release(charge);
-  if (!line) return;
+  const auto refund = permits_.release(charge);
+  if (!refund) return;
   try {
-    refund_sink_.refund({&*line, 1});
+    refund_sink_.refund({&*refund, 1});
   } catch (const std::bad_alloc&) {
     stats_.refunds_lost.fetch_add(1, std::memory_order_relaxed);
   }

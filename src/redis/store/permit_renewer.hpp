@@ -44,7 +44,9 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
 
-  [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return permits_.is_outlived(line); }
+  [[nodiscard]] bool is_released_since(const Refund& refund) const noexcept {
+    return permits_.is_released_since(refund);
+  }
 
   // Renews all permits in Redis. Does nothing while Redis is unavailable.
   void renew();

@@ -19,7 +19,7 @@ void PermitSet::hold(const limit::Charge& charge, std::uint64_t serial) {
   put(charge, serial, true);
 }
 
-void PermitSet::hold_unasked(const limit::Charge& charge) {
+void PermitSet::hold_without_redis(const limit::Charge& charge) {
   put(charge, ++serial_, false);
 }
 
@@ -48,12 +48,12 @@ std::optional<Refund> PermitSet::release(const limit::Charge& charge) {
   return amendment(entry, 0);
 }
 
-bool PermitSet::is_outlived(const Refund& line) const noexcept {
-  if (!renews(line)) return false;
-  const auto found = entries_.find(line.charge.key);
+bool PermitSet::is_released_since(const Refund& refund) const noexcept {
+  if (!renews(refund)) return false;
+  const auto found = entries_.find(refund.charge.key);
   return found == entries_.end() ||
          std::none_of(found->second.begin(), found->second.end(),
-                      [&](const Entry& entry) { return entry.serial == line.hold.serial; });
+                      [&](const Entry& entry) { return entry.serial == refund.hold.serial; });
 }
 
 Refund PermitSet::amendment(const Entry& entry, limit::Cost actual) const noexcept {

@@ -8,7 +8,7 @@
 // any of these permits may be released. Pure; belongs to a PermitRenewer.
 #pragma once
 
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "weir/limit/charge.hpp"
 
@@ -21,9 +21,9 @@
 
 namespace weir::redis {
 
-// Returns true if the refund `line` renews a permit.
-[[nodiscard]] inline bool renews(const Refund& line) noexcept {
-  return limit::holds(*line.charge.limiter) && line.actual != 0;
+// Returns true if the refund `refund` renews a permit.
+[[nodiscard]] inline bool renews(const Refund& refund) noexcept {
+  return limit::holds(*refund.charge.limiter) && refund.actual != 0;
 }
 
 class PermitSet {
@@ -40,15 +40,15 @@ class PermitSet {
   void hold(const limit::Charge& charge, std::uint64_t serial);
   // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis.
   // Stores nothing if it throws std::bad_alloc.
-  void hold_unasked(const limit::Charge& charge);
+  void hold_without_redis(const limit::Charge& charge);
 
   // Removes one permit of the charge's key and cost. Returns the refund that releases the permit in Redis;
   // nullopt if the permit was not written to Redis.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // Returns true if `line` renews a permit that has been released since the renewal was sent. The renewal
+  // Returns true if `refund` renews a permit that has been released since the renewal was sent. The renewal
   // must not be sent again, because it would restore the permit.
-  [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
+  [[nodiscard]] bool is_released_since(const Refund& refund) const noexcept;
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);

@@ -39,22 +39,23 @@ void Store::stop() {
   backend_->stop();
 }
 
-bool Store::pays_here(Charges charges) const noexcept {
+bool Store::spends_prefetched(Charges charges) const noexcept {
   return prefetching_ && PrefetchingStore::concerns(charges);
 }
 
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
-                                        limit::LineSet& unasked) {
+                                        limit::ChargeSet& unanswered) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
-  unasked = limit::all_lines(charges.size());
-  if (pays_here(charges)) return prefetching_->charge(charges, outcomes, server_now, unasked);
-  return backend_->charge(charges, outcomes, server_now, unasked);
+  unanswered = limit::all_charges(charges.size());
+  if (spends_prefetched(charges)) return prefetching_->charge(charges, outcomes, server_now, unanswered);
+  return backend_->charge(charges, outcomes, server_now, unanswered);
 }
 
 std::optional<base::TimePoint> Store::refuses(std::span<const limit::Charge> charges,
                                               std::span<limit::Outcome> outcomes) noexcept {
-  return pays_here(charges) ? prefetching_->refuses(charges, outcomes) : backend_->refuses(charges, outcomes);
+  return spends_prefetched(charges) ? prefetching_->refuses(charges, outcomes)
+                                    : backend_->refuses(charges, outcomes);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
@@ -63,7 +64,7 @@ void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  if (prefetching_ && outcome.in_advance) return prefetching_->refund(charge, outcome);
+  if (prefetching_ && outcome.prefetched) return prefetching_->refund(charge, outcome);
   const Refund line = refund_of(charge, charged_at + base::Duration(outcome.ahead), outcome);
   backend_->refund({&line, 1});
 }

@@ -23,7 +23,7 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
 // if the rule's store is Redis. The key for messages differs from the key for requests.
 KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                                  const limit::Key& requests) {
-  applied.limiter = applied.told = rule.messages->limiter.get();
+  applied.limiter = applied.advertised = rule.messages->limiter.get();
   KeyLocation location = location_of(rule, applied, policy::message_key(requests));
   location.charge.limiter_id = policy::message_limiter_id(rule);
   location.charge.lease = 0;

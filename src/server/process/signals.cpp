@@ -27,8 +27,8 @@ int hold_back(std::initializer_list<int> which) {
 Signals::Signals(const net::Executor& executor, std::initializer_list<int> which)
     : descriptor_(executor, hold_back(which)) {}
 
-void Signals::listen(std::function<void(int)> told) {
-  told_ = std::move(told);
+void Signals::listen(std::function<void(int)> handler) {
+  handler_ = std::move(handler);
   await_next();
 }
 
@@ -43,7 +43,7 @@ void Signals::await_next() {
 void Signals::read_all() {
   signalfd_siginfo signal{};
   while (::read(descriptor_.native_handle(), &signal, sizeof signal) == sizeof signal)
-    told_(static_cast<int>(signal.ssi_signo));
+    handler_(static_cast<int>(signal.ssi_signo));
 }
 
 }  // namespace weir::server

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kForTheRest{60};
 Supervision::Supervision(net::Executor control, const NotifyEnvironment& environment, log::Log& log)
     : notify_(environment, [&log](const std::string& what) { log.warning(what); }),
       heartbeat_(control, [this] { notify_.alive(); }),
-      look_(control) {}
+      watch_timer_(control) {}
 
 void Supervision::start(std::vector<net::Executor> loops, std::function<bool()> accepts) {
   if (!notify_.is_on()) return;
@@ -29,8 +29,8 @@ void Supervision::start(std::vector<net::Executor> loops, std::function<bool()> 
 
 void Supervision::await_ready() {
   if (accepts_()) return ready();
-  look_.expires_after(kLook);
-  look_.async_wait([this](const net::ErrorCode& error) {
+  watch_timer_.expires_after(kLook);
+  watch_timer_.async_wait([this](const net::ErrorCode& error) {
     if (!error) await_ready();
   });
 }
@@ -50,18 +50,18 @@ void Supervision::ready(const std::string& status) {
 }
 
 void Supervision::stopping(base::Duration drain) {
-  look_.cancel();
+  watch_timer_.cancel();
   heartbeat_.answer_for_loops();
   notify_.stopping("completing open requests", drain + kForTheRest);
 }
 
 void Supervision::stopping_after(base::Duration delay, base::Duration drain) {
-  look_.cancel();
+  watch_timer_.cancel();
   notify_.stopping("not ready any more; serving until drain_delay is over", delay + drain + kForTheRest);
 }
 
 void Supervision::hand_over(int process) {
-  look_.cancel();
+  watch_timer_.cancel();
   heartbeat_.stop();
   accepts_ = nullptr;
   notify_.main_process(process);

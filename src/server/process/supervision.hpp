@@ -38,7 +38,7 @@ class Supervision {
 
   Notify notify_;
   Heartbeat heartbeat_;
-  net::Timer look_;
+  net::Timer watch_timer_;
   std::function<bool()> accepts_;
 };
 

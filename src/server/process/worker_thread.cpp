@@ -132,11 +132,11 @@ void WorkerThread::open() {
 }
 
 void WorkerThread::pause(std::function<void()> done) {
-  net::asio::post(context_, [this, told = std::move(done)] {
+  net::asio::post(context_, [this, done = std::move(done)] {
     worker_.paused_at = worker_.clock.now();
     worker_.decision_pause.begin();
     for (const auto& [listener, acceptor] : acceptors_) acceptor->hold();
-    told();
+    done();
   });
 }
 

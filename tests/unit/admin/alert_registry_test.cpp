@@ -27,7 +27,7 @@ class AlertRegistryTest : public LoginAlerts {
   }
   void refuse(int count, int second) {
     counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
-    speaker_->look(sources_, at(second));
+    speaker_->update(sources_, at(second));
   }
   // Makes all alerts on the rule "login" fire in second 1.
   void fire() {

@@ -20,7 +20,7 @@ class AnswerTest : public ::testing::Test {
     sources_.rules = {{"per-key", "token_bucket", "token_bucket 10/s, burst 100", "everything", "api_key|ip",
                        "memory", "enforce"},
                       {"login", "gcra", "gcra 5/min", "path /login", "ip", "redis", "shadow"}};
-    sources_.rules[1].label = 1;
+    sources_.rules[1].index = 1;
     sources_.upstreams = {"backend"};
     sources_.counters = {&one_, &two_};
   }
@@ -28,7 +28,7 @@ class AnswerTest : public ::testing::Test {
   [[nodiscard]] Answer ask(const PageRequest& question) const {
     const auto admitted = admit({token_, {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
-    return std::get<Page::Say>(std::get<const Page*>(admitted)->handler)(sources_, question);
+    return std::get<Page::Handler>(std::get<const Page*>(admitted)->handler)(sources_, question);
   }
   [[nodiscard]] Answer get(std::string_view target, std::string_view authorization = {}) const {
     return ask({.method = "GET", .target = target, .authorization = authorization});

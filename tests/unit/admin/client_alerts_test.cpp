@@ -37,7 +37,7 @@ class ClientAlertsTest : public LoginAlerts {
     const auto key = base::siphash128({}, holder);
     for (int i = 0; i < times; ++i) counters_.refused_clients->add(rule_, key, request);
   }
-  void look(int second) { speaker_->look(sources_, at(second)); }
+  void update(int second) { speaker_->update(sources_, at(second)); }
   // Returns the messages that weir posts in this second, such as "firing logins: ada 4". If `taken` is false,
   // weir posts them again later.
   std::vector<std::string> posted(int second, bool taken = true) {
@@ -72,10 +72,10 @@ class ClientAlertsTest : public LoginAlerts {
 
 TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
   book_.change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
   refuse("bob", 3);
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1), ElementsAre("firing logins: ada 4"));
   const auto digest = base::in_hex(base::siphash128({}, "ada"));
   const auto said = json::parse(last_).as_object();
@@ -88,19 +88,19 @@ TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
   EXPECT_THAT(last_, Not(HasSubstr("s3cret")));
   EXPECT_EQ(log_.back(), "alert logins for client " + digest +
                              " (api_key of ada) fires: 4 within the last period, the threshold is 3/s");
-  look(2);
-  look(3);
+  update(2);
+  update(3);
   EXPECT_THAT(posted(3), ElementsAre("ended logins: ada 0"));
-  look(4);
+  update(4);
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
 TEST_F(ClientAlertsTest, AlertPostsASeparateMessageForEachClient) {
   book_.change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
   refuse("bob", 5);
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1, false), ElementsAre("firing logins: ada 4", "firing logins: bob 5"));
   EXPECT_THAT(posted(2), ElementsAre("firing logins: ada 4", "firing logins: bob 5"));
   EXPECT_EQ(book_.figures()[0].clients, 2U);
@@ -112,55 +112,55 @@ TEST_F(ClientAlertsTest, AlertPostsASeparateMessageForEachClient) {
 
 TEST_F(ClientAlertsTest, EachOfTwoAlertsOnARuleReportsTheClientsAboveItsOwnThreshold) {
   book_.change({alert("few"), alert("many", 9)}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
   refuse("bob", 10);
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1), ElementsAre("firing few: ada 4", "firing few: bob 10", "firing many: bob 10"));
 }
 
 TEST_F(ClientAlertsTest, RefusalsBeforeAnAlertIsConfiguredDoNotCount) {
   refuse("ada", 9);
-  look(0);
+  update(0);
   EXPECT_FALSE(counters_.refused_clients->is_on()) << "no alert watches clients";
   book_.change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   EXPECT_TRUE(counters_.refused_clients->is_on());
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1), IsEmpty());
   book_.change({}, at(2));
-  look(2);
+  update(2);
   EXPECT_FALSE(counters_.refused_clients->is_on());
 }
 
 TEST_F(ClientAlertsTest, ClientBeyondTheMaximumNumberOfReportedClientsIsReportedLater) {
   book_.change({alert("logins", 3, 1)}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 9);
   refuse("bob", 9);
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1), ElementsAre("firing logins: ada 9"));
   EXPECT_EQ(book_.figures()[0].unreported, 1U);
   for (int second = 2; second < 5; ++second) {
     refuse("bob", 9);
-    look(second);
+    update(second);
   }
   EXPECT_THAT(posted(5, false), ElementsAre("ended logins: ada 0"));
   refuse("bob", 9);
-  look(6);
+  update(6);
   EXPECT_THAT(posted(30), ElementsAre("ended logins: ada 0"))
       << "the client's place becomes free when this message is delivered";
   refuse("bob", 9);
-  look(31);
+  update(31);
   EXPECT_THAT(posted(31), ElementsAre("firing logins: bob 9"));
 }
 
 TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachFiringClient) {
   book_.change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
   refuse("bob", 5);
-  look(1);
+  update(1);
   (void)posted(1);
   book_.change({}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended logins: ada 4", "ended logins: bob 5"));
@@ -169,23 +169,23 @@ TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachFiringClient) {
 
 TEST_F(ClientAlertsTest, UnchangedAlertKeepsItsFiringClientsAfterAReload) {
   book_.change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
-  look(1);
+  update(1);
   (void)posted(1);
   book_.change({alert("more", 9), alert("logins")}, at(2));
   refuse("ada", 4);
-  look(2);
+  update(2);
   EXPECT_THAT(posted(2), IsEmpty());
   EXPECT_EQ(book_.figures()[1].clients, 1U);
 }
 
 TEST_F(ClientAlertsTest, NewProcessContinuesTheAlertOfEachClient) {
   for (auto* book : {&book_, &other_}) book->change({alert("logins")}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
   refuse("bob", 5);
-  look(1);
+  update(1);
   EXPECT_THAT(posted(1), ElementsAre("firing logins: ada 4", "firing logins: bob 5"));
   const auto states = book_.retire(other_.alert_ids(), at(2));
   EXPECT_EQ(states.size(), 2U);
@@ -195,7 +195,7 @@ TEST_F(ClientAlertsTest, NewProcessContinuesTheAlertOfEachClient) {
   EXPECT_EQ(other_.figures()[0].clients, 2U);
   for (int second = 3; second < 5; ++second) {
     refuse("bob", 5);
-    look(second);
+    update(second);
   }
   EXPECT_THAT(posted(5), ElementsAre("ended logins: ada 0"));
 }
@@ -205,9 +205,9 @@ TEST_F(ClientAlertsTest, AlertOnEachClientEndsIfTheNewProcessAlertsOnAllRefusals
   auto of_all = alert("logins");
   of_all.on = AlertOn::Refusals;
   other_.change({of_all}, at(0));
-  look(0);
+  update(0);
   refuse("ada", 4);
-  look(1);
+  update(1);
   (void)posted(1);
   EXPECT_THAT(book_.retire(other_.alert_ids(), at(2)), IsEmpty());
   EXPECT_THAT(posted(2), ElementsAre("ended logins: ada 4"));

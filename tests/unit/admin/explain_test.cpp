@@ -18,7 +18,7 @@ class ExplainTest : public ::testing::Test {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
     Answer answer;
-    const auto handler = std::get<Page::Ask>(std::get<const Page*>(admitted)->handler);
+    const auto handler = std::get<Page::AsyncHandler>(std::get<const Page*>(admitted)->handler);
     net::asio::io_context io;
     net::spawn(io.get_executor(), keep(handler(sources_, question, io.get_executor()), answer),
                [](const std::exception_ptr& failure) { EXPECT_FALSE(failure); });

@@ -31,7 +31,7 @@ class OverviewTest : public ::testing::Test {
     sources_.now = [] { return second(1060); };
     sources_.routes = {"api"};
     sources_.rules = {rule("per-key", "enforce"), rule("login", "shadow")};
-    sources_.rules[1].label = 1;
+    sources_.rules[1].index = 1;
     sources_.upstreams = {"backend"};
     sources_.counters = {&one_, &two_};
     sources_.recorder = &recorder_;
@@ -108,12 +108,12 @@ TEST_F(OverviewTest, ListsEachServerUnderItsUpstream) {
 }
 
 TEST_F(OverviewTest, ShowsSinceWhenARuleHasBeenRefusingRequests) {
-  recorder_.look(sources_, second(1000));
+  recorder_.record(sources_, second(1000));
   EXPECT_TRUE(overview().at("rules").at(0).at("refusing_since").is_null());
   two_.decisions(0, RuleOutcome::Refused).add();
   one_.decisions(1, RuleOutcome::ShadowRefused).add();
-  recorder_.look(sources_, second(1005));
-  recorder_.look(sources_, second(1010));
+  recorder_.record(sources_, second(1005));
+  recorder_.record(sources_, second(1010));
   const auto told = overview();
   for (const int rule : {0, 1}) {
     EXPECT_EQ(told.at("rules").at(rule).at("refusing_since").as_int64(), 1'005'000);
@@ -123,14 +123,14 @@ TEST_F(OverviewTest, ShowsSinceWhenARuleHasBeenRefusingRequests) {
 }
 
 TEST_F(OverviewTest, HistoryHasTheLatestCountsOfAllRequestsAndOfEachRule) {
-  recorder_.look(sources_, second(1000));
+  recorder_.record(sources_, second(1000));
   one_.verdicts(Verdict::Admitted).add(4);
   one_.decisions(0, RuleOutcome::Admitted).add(3);
   one_.decisions(0, RuleOutcome::Delayed).add();
-  recorder_.look(sources_, second(1005));
+  recorder_.record(sources_, second(1005));
   one_.verdicts(Verdict::Refused).add(2);
   two_.decisions(1, RuleOutcome::ShadowRefused).add(2);
-  recorder_.look(sources_, second(1010));
+  recorder_.record(sources_, second(1010));
   EXPECT_EQ(history(), json::parse(R"({"step_ms":5000,"end":1010000,
       "admitted":[4,0],"delayed":[0,0],"refused":[0,2],
       "rules":[{"name":"per-key","admitted":[4,0],"refused":[0,0]},
@@ -138,16 +138,16 @@ TEST_F(OverviewTest, HistoryHasTheLatestCountsOfAllRequestsAndOfEachRule) {
 }
 
 TEST_F(OverviewTest, RuleKeepsItsHistoryWhenARuleIsAddedBeforeIt) {
-  recorder_.look(sources_, second(1000));
+  recorder_.record(sources_, second(1000));
   one_.decisions(0, RuleOutcome::Refused).add(2);
-  recorder_.look(sources_, second(1005));
+  recorder_.record(sources_, second(1005));
   observe::Counters changed({.routes = 1, .rules = 2, .upstreams = 1});
   sources_.rules[1] = sources_.rules[0];
   sources_.rules[0].name = "new";
-  sources_.rules[0].label = 1;
+  sources_.rules[0].index = 1;
   changed.decisions(0, RuleOutcome::Refused).add(3);
   sources_.counters = {&changed};
-  recorder_.look(sources_, second(1010));
+  recorder_.record(sources_, second(1010));
   const auto told = overview();
   EXPECT_TRUE(told.at("rules").at(0).at("refusing_since").is_null());
   EXPECT_EQ(told.at("rules").at(1).at("refusing_since").as_int64(), 1'005'000);

@@ -89,19 +89,19 @@ TEST_F(RedisCheck, NamesTheRedisKeyOfTheSharedSecretIfKeySecretIsNotSet) {
 }
 
 TEST_F(RedisCheck, ReportsAFaultIfTheSharedSecretInRedisIsInvalid) {
-  using State = redis::SecretLook::State;
+  using State = redis::SecretState::State;
   state_.key_secret.clear();
-  found_.secret = redis::SecretLook{State::Foreign, "a list"};
+  found_.secret = redis::SecretState{State::Foreign, "a list"};
   EXPECT_THAT(report().faults,
               ElementsAre("weir:secret holds a list instead of weir's secret (32 hexadecimal digits), so "
                           "rules in Redis follow on_store_failure; delete that key (redis-cli DEL "
                           "weir:secret), or set [state] key_secret on every instance"));
   for (const auto state : {State::Absent, State::Good}) {
-    found_.secret = redis::SecretLook{state};
+    found_.secret = redis::SecretState{state};
     EXPECT_THAT(report().faults, IsEmpty());
     EXPECT_THAT(report().warnings, IsEmpty());
   }
-  found_.secret = redis::SecretLook{State::Unknown, "NOPERM"};
+  found_.secret = redis::SecretState{State::Unknown, "NOPERM"};
   EXPECT_THAT(report().warnings, ElementsAre("this check could not read weir:secret: NOPERM"));
 }
 

@@ -19,7 +19,7 @@ using base::TimePoint;
 constexpr TimePoint kAtFirst{std::chrono::seconds(1'700'000'000)};
 constexpr AdaptTerms kBoth{.latency_above = 500ms, .errors_above = 5, .floor = 4};
 
-Answers answers(std::uint64_t all, std::uint64_t failed, Duration mean) {
+UpstreamAnswers answers(std::uint64_t all, std::uint64_t failed, Duration mean) {
   return {.all = all, .failed = failed, .measured = all, .time = mean * static_cast<std::int64_t>(all)};
 }
 

@@ -83,14 +83,14 @@ TEST(Penalty, StateIsForgottenOnceNoViolationAndNoPenaltyCountsAnyMore) {
 
 TEST(Penalty, RetryAfterIsTheLongerOfThePenaltyAndTheWaitForTheLimiter) {
   Outcome outcome{.allowed = true, .remaining = 5, .more_after = 1s};
-  punish(outcome, 10min);
+  refuse_by_penalty(outcome, 10min);
   EXPECT_FALSE(outcome.allowed);
   EXPECT_EQ(outcome.remaining, 0);
   EXPECT_EQ(outcome.retry_after, 10min);
   EXPECT_EQ(outcome.more_after, 10min);
   EXPECT_EQ(outcome.reset_after, 10min);
   Outcome longer{.retry_after = 1h, .reset_after = 2h, .more_after = 1h};
-  punish(longer, 10min);
+  refuse_by_penalty(longer, 10min);
   EXPECT_EQ(longer.retry_after, 1h);
   EXPECT_EQ(longer.reset_after, 2h);
 }

@@ -36,7 +36,7 @@ class AccessLogTest : public ::testing::Test {
 
   // Returns a function that stores the log's messages in said_. The test must destroy the log before it reads
   // said_.
-  [[nodiscard]] AccessLog::Say say() {
+  [[nodiscard]] AccessLog::Report report() {
     return [this](const std::string& line) { said_.push_back(line); };
   }
 
@@ -71,7 +71,7 @@ std::string read_to_end(int pipe) {
 TEST_F(AccessLogTest, WritesEveryLineInOrder) {
   constexpr int kLines = 2000;  // enough for several batches
   {
-    AccessLog log(file(), say());
+    AccessLog log(file(), report());
     AccessLogLines lines(log, io_.get_executor(), counters_);
     for (int i = 0; i < kLines; ++i) lines.record(record_of("/" + std::to_string(i)));
   }
@@ -85,7 +85,7 @@ TEST_F(AccessLogTest, WritesEveryLineInOrder) {
 TEST_F(AccessLogTest, AppendsLinesToAnExistingFile) {
   std::ofstream(file()) << "before\n";
   {
-    AccessLog log(file(), say());
+    AccessLog log(file(), report());
     AccessLogLines lines(log, io_.get_executor(), counters_);
     lines.record(record_of("/after"));
   }
@@ -96,7 +96,7 @@ TEST_F(AccessLogTest, AppendsLinesToAnExistingFile) {
 }
 
 TEST_F(AccessLogTest, SingleBufferedLineIsWrittenWhenTheFlushTimerFires) {
-  AccessLog log(file(), say());
+  AccessLog log(file(), report());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
   io_.run();  // returns when the timer has expired
@@ -114,7 +114,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   ASSERT_GE(reader, 0);
   constexpr std::size_t kBatches = 4;
   std::uint64_t recorded = 0;
-  auto log = std::make_unique<AccessLog>(file(), say(), observe::LogFields::usual(), kBatches);
+  auto log = std::make_unique<AccessLog>(file(), report(), observe::LogFields::usual(), kBatches);
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
     // Nobody reads from the pipe, so the pipe and then the queue become full. The loop ends, because record()
@@ -136,7 +136,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
 
 TEST_F(AccessLogTest, CountsLinesLostToAFullDiskAndReportsTheErrorOnce) {
   constexpr int kLines = 2000;  // enough for several batches
-  auto log = std::make_unique<AccessLog>("/dev/full", say());
+  auto log = std::make_unique<AccessLog>("/dev/full", report());
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
     for (int i = 0; i < kLines; ++i) lines.record(record_of("/lost"));
@@ -150,7 +150,7 @@ TEST_F(AccessLogTest, CountsLinesLostToAFullDiskAndReportsTheErrorOnce) {
 }
 
 TEST_F(AccessLogTest, CreatesNoFileIfTheLogIsOff) {
-  AccessLog log("off", say());
+  AccessLog log("off", report());
   EXPECT_FALSE(log.is_on());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/"));
@@ -175,7 +175,7 @@ TEST_F(AccessLogTest, CheckWhetherAFileCanBeOpenedDoesNotCreateOrChangeIt) {
 
 TEST_F(AccessLogTest, ErrorNamesAFileThatCannotBeOpened) {
   try {
-    const AccessLog log("/proc/no/such/access.log", say());
+    const AccessLog log("/proc/no/such/access.log", report());
     FAIL() << "the log opened the file";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("/proc/no/such/access.log"));

@@ -27,15 +27,16 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
 }
 
 TEST(CertificateNames, DefaultCertificateOfAnotherKeyTypeSharesANameWithTheFirst) {
-  EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
-  EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
-                            {kEc, {"b.test"}},
-                            {kRsa, {"a.test"}},
-                            {kEc, {"*.a.test"}},
-                            {kEc, {"a.test"}},
-                            {kEd, {"x.test", "a.test"}}}),
+  EXPECT_THAT(fallback_certificates(All{{kRsa, {"a.test"}}}), IsEmpty());
+  EXPECT_THAT(fallback_certificates(All{{kRsa, {"a.test"}},
+                                        {kEc, {"b.test"}},
+                                        {kRsa, {"a.test"}},
+                                        {kEc, {"*.a.test"}},
+                                        {kEc, {"a.test"}},
+                                        {kEd, {"x.test", "a.test"}}}),
               ElementsAre(4, 5));
-  EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
+  EXPECT_THAT(fallback_certificates(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}),
+              ElementsAre(2));
 }
 
 TEST(CertificateNames, CertificateIsNeverPresentedIfEarlierCertificatesHaveAllItsNames) {

@@ -101,7 +101,7 @@ TEST_F(ClientCertificate, UntrustedOrExpiredCertificateIsRejectedWithTheReason) 
       for (const auto& [shown, reason] : cases) {
         const auto ec = connect(&shown, version);
         EXPECT_TRUE(ec);
-        EXPECT_EQ(stream->distrust(ec), reason);
+        EXPECT_EQ(stream->rejection_reason(ec), reason);
         EXPECT_EQ(stream->peer_subject(), "");
       }
   }
@@ -111,7 +111,7 @@ TEST_F(ClientCertificate, ClientWithoutACertificateIsRejectedOnlyIfCertificatesA
   ask(ClientAuth::Require);
   const auto ec = connect(nullptr);
   EXPECT_TRUE(ec);
-  EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
+  EXPECT_EQ(stream->rejection_reason(ec), "it presents no certificate");
   ask(ClientAuth::Optional);
   EXPECT_FALSE(connect(nullptr));
   EXPECT_EQ(stream->peer_subject(), "");
@@ -178,7 +178,7 @@ TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterCertificate
     ask(ClientAuth::Require);
     const auto ec = connect(nullptr, version, session.get());
     EXPECT_FALSE(resumed) << version;
-    EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
+    EXPECT_EQ(stream->rejection_reason(ec), "it presents no certificate");
   }
 }
 
@@ -192,7 +192,7 @@ TEST_F(ClientCertificate, ResumedSessionWithoutTheRequiredCertificateIsRejected)
     SSL_CTX_set_verify(tls.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     const auto ec = connect(nullptr, version, session.get());
     EXPECT_TRUE(resumed) << version;
-    EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
+    EXPECT_EQ(stream->rejection_reason(ec), "it presents no certificate");
   }
 }
 
@@ -208,7 +208,7 @@ TEST_F(ClientCertificate, SessionIsNotResumedAfterItsCertificateExpired) {
     ASSERT_NE(session, nullptr);
     const auto ec = connect(nullptr, version, session.get());
     EXPECT_TRUE(resumed) << version;
-    EXPECT_EQ(stream->distrust(ec), "certificate has expired");
+    EXPECT_EQ(stream->rejection_reason(ec), "certificate has expired");
   }
 }
 
@@ -219,7 +219,7 @@ TEST_F(ClientCertificate, HandshakeWithPlainTextIsNotReportedAsACertificateError
   send_all(made.theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   const auto ec = run(context, stream->handshake());
   EXPECT_TRUE(ec);
-  EXPECT_EQ(stream->distrust(ec), "");
+  EXPECT_EQ(stream->rejection_reason(ec), "");
 }
 
 TEST(ClientCa, ErrorNamesTheFaultyClientCaFile) {

@@ -62,7 +62,7 @@ TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
 
 // One call of epoll_wait returns a limited number of events. Ports beyond that number do not know of their
 // bytes yet.
-TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsLooks) {
+TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsPolls) {
   auto& reactor = Reactor::of(context.get_executor());
   constexpr int kMany = 300;
   std::vector<Pair> pairs;
@@ -75,15 +75,15 @@ TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsLooks) {
   }
   std::vector<std::uint64_t> seen;
   std::vector<std::unique_ptr<Running<ErrorCode>>> readers;
-  const auto note = [](Port& one, Reactor& its, std::vector<std::uint64_t>& looks) -> Task<ErrorCode> {
+  const auto note = [](Port& one, Reactor& its, std::vector<std::uint64_t>& polls) -> Task<ErrorCode> {
     const auto ec = co_await one.readable();
-    looks.push_back(its.looks());
+    polls.push_back(its.polls());
     co_return ec;
   };
   for (auto& one : ports)
     readers.push_back(std::make_unique<Running<ErrorCode>>(context, note(*one, reactor, seen)));
   turn();
-  const auto before = reactor.looks();
+  const auto before = reactor.polls();
   for (auto& each : pairs) send_all(each.theirs.number(), "x");
   turn();
   ASSERT_EQ(seen.size(), std::size_t{kMany});
@@ -209,10 +209,10 @@ TEST_F(ReactorTest, EachIoContextTellsOnlyItsOwnPortObjectsOfEvents) {
   turn();
   EXPECT_TRUE(port->may_read());
   EXPECT_FALSE(other_port.may_read());
-  EXPECT_EQ(reactor.looks(), 0U);
+  EXPECT_EQ(reactor.polls(), 0U);
   second.poll();
   EXPECT_TRUE(other_port.may_read());
-  EXPECT_EQ(reactor.looks(), 1U);
+  EXPECT_EQ(reactor.polls(), 1U);
 }
 
 TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {

@@ -45,7 +45,7 @@ class Watcher final : public Watched {
   }
   void on_tick() noexcept override {
     ++ticks;
-    if (dozes) doze();
+    if (dozes) skip_ticks();
     at_tick();
   }
 
@@ -56,7 +56,7 @@ class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() : watchdog(context.get_executor()) { watchdog.start(); }
 
-  // Runs the event loop until `watcher`, which does not doze (skip ticks), has got `more` ticks.
+  // Runs the event loop until `watcher`, which does not skip ticks, has got `more` ticks.
   void tick(const Watcher& watcher, int more) {
     ASSERT_TRUE(turn_until(context, [&, until = watcher.ticks + more] { return watcher.ticks >= until; }));
   }
@@ -137,24 +137,24 @@ TEST_F(WatchdogTest, DestroyedObjectsAreForgottenAndManyOthersAreStillWatched) {
   }));
 }
 
-constexpr int kDoze = Watchdog::kDoze;
+constexpr int kSkippedTicks = Watchdog::kSkippedTicks;
 
-TEST_F(WatchdogTest, ObjectThatDozesGetsOneTickASecond) {
+TEST_F(WatchdogTest, ObjectThatSkipsTicksGetsOneTickASecond) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;
-  tick(awake, 1 + 2 * kDoze - 1);
+  tick(awake, 1 + 2 * kSkippedTicks - 1);
   EXPECT_EQ(dozing.ticks, 2);
   tick(awake, 2);
   EXPECT_EQ(dozing.ticks, 3);
 }
 
-TEST_F(WatchdogTest, DeadlineOfAnObjectThatDozesIsAsExactAsOtherDeadlines) {
+TEST_F(WatchdogTest, DeadlineOfAnObjectThatSkipsTicksIsAsExactAsOtherDeadlines) {
   Watcher awake(watchdog);
   Watcher soon(watchdog), later(watchdog), armed(watchdog);
   soon.dozes = later.dozes = armed.dozes = true;
   soon.begin(3 * Watchdog::kTick);
-  later.begin((kDoze + 3) * Watchdog::kTick);
+  later.begin((kSkippedTicks + 3) * Watchdog::kTick);
   tick(awake, 3);
   EXPECT_EQ(soon.times_late, 0);
   armed.begin(2 * Watchdog::kTick);
@@ -163,7 +163,7 @@ TEST_F(WatchdogTest, DeadlineOfAnObjectThatDozesIsAsExactAsOtherDeadlines) {
   EXPECT_EQ(armed.times_late, 0);
   tick(awake, 2);
   EXPECT_EQ(armed.times_late, 1);
-  tick(awake, kDoze - 4);
+  tick(awake, kSkippedTicks - 4);
   EXPECT_EQ(later.times_late, 0);
   tick(awake, 2);
   EXPECT_EQ(later.times_late, 1);
@@ -180,7 +180,7 @@ TEST_F(WatchdogTest, WokenObjectGetsTheNextTick) {
   EXPECT_GE(dozing.ticks, 1 + 2);
 }
 
-TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatDozeForTheSameTick) {
+TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatWaitForTheSameTick) {
   Watcher first(watchdog);
   Watcher dozing(watchdog), doze_on(watchdog);
   dozing.dozes = doze_on.dozes = true;
@@ -196,8 +196,8 @@ TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatDozeForTheSameTick) {
   EXPECT_EQ(dozing.ticks, 2) << "the object dozes again";
 }
 
-// In this test the watcher is the only object that does not doze.
-TEST_F(WatchdogTest, OnlyAwakeObjectCanWakeObjectsThatDozeForTheSameTick) {
+// In this test the watcher is the only object that does not skip ticks.
+TEST_F(WatchdogTest, OnlyObjectWithTicksCanWakeObjectsThatWaitForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);

@@ -21,20 +21,20 @@ class ClientSurgesTest : public ::testing::Test {
     surges_.add({client, 1}, "client " + std::to_string(client), times);
   }
   // Advances the time by a second and looks for changes. Returns the changes, such as "client 1 began at 6".
-  std::vector<std::string> look(std::size_t places = 10) {
+  std::vector<std::string> update(std::size_t places = 10) {
     std::vector<std::string> told;
-    for (const auto& [client, change] : surges_.look(at(++now_), places))
+    for (const auto& [client, change] : surges_.update(at(++now_), places))
       told.push_back(client.name.text +
-                     (change == Surge::Change::Began    ? " began at "
-                      : change == Surge::Change::GoesOn ? " goes on at "
-                                                        : " ended at ") +
+                     (change == Surge::Change::Began       ? " began at "
+                      : change == Surge::Change::Continues ? " goes on at "
+                                                           : " ended at ") +
                      std::to_string(client.surge.seen()));
     return told;
   }
   // Looks once a second until `second`, and expects no change before. Returns the changes at `second`.
   std::vector<std::string> look_until(std::int64_t second) {
-    while (now_ + 1 < second) EXPECT_THAT(look(), IsEmpty()) << now_;
-    return look();
+    while (now_ + 1 < second) EXPECT_THAT(update(), IsEmpty()) << now_;
+    return update();
   }
 
   std::int64_t now_ = 0;
@@ -44,45 +44,45 @@ class ClientSurgesTest : public ::testing::Test {
 TEST_F(ClientSurgesTest, OnlyTheClientThatExceedsTheRateIsReported) {
   refuse(1, 3);
   refuse(2, 4);
-  EXPECT_THAT(look(), ElementsAre("client 2 began at 4"));
+  EXPECT_THAT(update(), ElementsAre("client 2 began at 4"));
   refuse(2, 4);
-  EXPECT_THAT(look(), IsEmpty()) << "a surge that lasts is reported once";
+  EXPECT_THAT(update(), IsEmpty()) << "a surge that lasts is reported once";
   EXPECT_EQ(surges_.clients().size(), 1U) << "client 1 is no longer refused";
-  EXPECT_THAT(look(), IsEmpty());
-  EXPECT_THAT(look(), ElementsAre("client 2 ended at 0"));
+  EXPECT_THAT(update(), IsEmpty());
+  EXPECT_THAT(update(), ElementsAre("client 2 ended at 0"));
   EXPECT_THAT(surges_.clients(), IsEmpty());
 }
 
 TEST_F(ClientSurgesTest, RefusalsCountedBySeveralWorkersAreAddedUp) {
   refuse(1, 2);
   refuse(1, 2);
-  EXPECT_THAT(look(), ElementsAre("client 1 began at 4"));
+  EXPECT_THAT(update(), ElementsAre("client 1 began at 4"));
 }
 
 TEST_F(ClientSurgesTest, SecondSurgeOfAClientIsReported) {
   refuse(1, 4);
-  EXPECT_THAT(look(), ElementsAre("client 1 began at 4"));
+  EXPECT_THAT(update(), ElementsAre("client 1 began at 4"));
   EXPECT_THAT(look_until(3), ElementsAre("client 1 ended at 0"));
   refuse(1, 9);
-  EXPECT_THAT(look(), ElementsAre("client 1 began at 9"));
+  EXPECT_THAT(update(), ElementsAre("client 1 began at 9"));
 }
 
 TEST_F(ClientSurgesTest, ClientForWhichAReportHasNoRoomIsReportedLater) {
   for (std::uint64_t client = 1; client <= 3; ++client) refuse(client, 10 * client);
-  EXPECT_THAT(look(2), ElementsAre("client 1 began at 10", "client 2 began at 20"));
+  EXPECT_THAT(update(2), ElementsAre("client 1 began at 10", "client 2 began at 20"));
   EXPECT_EQ(surges_.take_dropped().unreported, 1U);
   refuse(3, 30);
-  EXPECT_THAT(look(0), IsEmpty());
+  EXPECT_THAT(update(0), IsEmpty());
   refuse(3, 30);
-  EXPECT_THAT(look(2), ElementsAre("client 1 ended at 0", "client 2 ended at 0", "client 3 began at 30"));
+  EXPECT_THAT(update(2), ElementsAre("client 1 ended at 0", "client 2 ended at 0", "client 3 began at 30"));
   EXPECT_EQ(surges_.take_dropped().unreported, 0U) << "the client was counted once";
 }
 
 TEST_F(ClientSurgesTest, NoEndIsReportedForAClientThatWasNotReported) {
   refuse(1, 10);
-  EXPECT_THAT(look(0), IsEmpty());
-  EXPECT_THAT(look(0), IsEmpty());
-  EXPECT_THAT(look(10), IsEmpty());
+  EXPECT_THAT(update(0), IsEmpty());
+  EXPECT_THAT(update(0), IsEmpty());
+  EXPECT_THAT(update(10), IsEmpty());
   EXPECT_THAT(surges_.clients(), IsEmpty());
 }
 
@@ -90,20 +90,20 @@ TEST_F(ClientSurgesTest, SurgeThatLastsIsReportedAgain) {
   surges_ = ClientSurges(
       {.above = {.count = 3, .period = std::chrono::seconds(1)}, .repeat = std::chrono::seconds(2)});
   refuse(1, 9);
-  EXPECT_THAT(look(), ElementsAre("client 1 began at 9"));
+  EXPECT_THAT(update(), ElementsAre("client 1 began at 9"));
   refuse(1, 9);
-  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(update(), IsEmpty());
   refuse(1, 9);
-  EXPECT_THAT(look(), ElementsAre("client 1 goes on at 9"));
+  EXPECT_THAT(update(), ElementsAre("client 1 goes on at 9"));
 }
 
 TEST_F(ClientSurgesTest, NewClientReplacesTheClientWithTheFewestRefusals) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 1 : 2);
-  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(update(), IsEmpty());
   refuse(1'000, 1);
-  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(update(), IsEmpty());
   EXPECT_EQ(surges_.clients().size(), ClientSurges::kWatched);
   EXPECT_EQ(surges_.take_dropped().replaced, 1U);
   for (const auto& client : surges_.clients()) EXPECT_NE(client.name.text, "client 7");
@@ -134,7 +134,7 @@ TEST_F(ClientSurgesTest, FrequentlyRefusedClientIsReportedDuringAFloodOfNewClien
     for (int i = 0; i < 300; ++i) refuse(++newcomer, 1);
     refuse(1, 20);
     for (int i = 0; i < 300; ++i) refuse(++newcomer, 1);
-    told = look();
+    told = update();
   }
   EXPECT_THAT(told, ElementsAre("client 1 began at 120"));
   EXPECT_LE(surges_.clients().size(), ClientSurges::kWatched);
@@ -142,20 +142,20 @@ TEST_F(ClientSurgesTest, FrequentlyRefusedClientIsReportedDuringAFloodOfNewClien
 
 TEST_F(ClientSurgesTest, NewClientDoesNotReplaceAClientWhoseAlertIsFiring) {
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client) refuse(client, 4);
-  EXPECT_EQ(look(1'000).size(), ClientSurges::kWatched);
+  EXPECT_EQ(update(1'000).size(), ClientSurges::kWatched);
   refuse(1'000, 50);
-  EXPECT_THAT(look(1'000), IsEmpty());
+  EXPECT_THAT(update(1'000), IsEmpty());
   EXPECT_EQ(surges_.take_dropped().replaced, 1U);
 }
 
 TEST_F(ClientSurgesTest, SurgeThatThePreviousProcessReportedContinues) {
   surges_.go_on({{5, 1}, "client 5"}, at(-60), 131, at(0));
   refuse(5, 2);
-  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(update(), IsEmpty());
   ASSERT_EQ(surges_.clients().size(), 1U);
   EXPECT_TRUE(surges_.clients()[0].reported);
   EXPECT_EQ(surges_.clients()[0].surge.since(), at(-60));
-  EXPECT_THAT(look(), ElementsAre("client 5 ended at 0"));
+  EXPECT_THAT(update(), ElementsAre("client 5 ended at 0"));
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ TEST(SurgeTest, AlertThatLastsIsReportedAgainAtEachRepeatInterval) {
   Watch watch({.above = per_minute(10), .repeat = std::chrono::minutes(5)});
   EXPECT_EQ(watch.run(60, 1), Change::Began);
   const auto began = watch.now;
-  EXPECT_EQ(watch.run(1000, 1), Change::GoesOn);
+  EXPECT_EQ(watch.run(1000, 1), Change::Continues);
   EXPECT_EQ(watch.now, began + 300);
-  EXPECT_EQ(watch.run(1000, 1), Change::GoesOn);
+  EXPECT_EQ(watch.run(1000, 1), Change::Continues);
   EXPECT_EQ(watch.now, began + 600);
   EXPECT_EQ(watch.surge.since(), at(began));
 }

@@ -16,7 +16,7 @@ class TopClientsTest : public testing::Test {
     policy::Request request;
     request.client.network = base::IpAddress::v4(client);
     const limit::Charge charge{.key = {client, 1}, .limiter = nullptr, .cost = cost};
-    TopClients::Writing(top, kStart + after).add(rule_, charge, admitted, request);
+    TopClients::Writer(top, kStart + after).add(rule_, charge, admitted, request);
   }
   static std::optional<TopOfRule> read(const TopClients& top, base::Duration after) {
     std::optional<TopOfRule> all;

@@ -41,13 +41,13 @@ class Descriptors : public testing::Test {
     request_.descriptors = asked_;
     return asked_.back();
   }
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Rejection collect() { return evaluation_.collect(rules_, request_, kKeys); }
   // Returns the name and the descriptors of each charge in memory.
   std::vector<std::pair<std::string, std::uint32_t>> charged() {
     EXPECT_FALSE(collect());
     std::vector<std::pair<std::string, std::uint32_t>> names;
     for (std::size_t i = 0; i < evaluation_.local.charges().size(); ++i)
-      names.emplace_back(evaluation_.local.line(i).rule->name, evaluation_.local.line(i).descriptors);
+      names.emplace_back(evaluation_.local.source(i).rule->name, evaluation_.local.source(i).descriptors);
     return names;
   }
   using Charged = std::vector<std::pair<std::string, std::uint32_t>>;
@@ -94,7 +94,7 @@ TEST_F(Descriptors, OverridesAndNegatedConditionsMayNameFurtherKeysOfExactDescri
   ask({{"env", "test"}, {"user", "bob"}}, true);
   ask({{"user", "cy"}, {"colour", "red"}}, true);
   EXPECT_EQ(charged(), (Charged{{"by-user", 1}}));
-  EXPECT_EQ(evaluation_.local.line(0).applied.variant, 1U);
+  EXPECT_EQ(evaluation_.local.source(0).applied.variant, 1U);
 }
 
 TEST_F(Descriptors, RequestsWithoutDescriptorsNeverMeetRulesThatNeedOne) {
@@ -115,7 +115,7 @@ TEST_F(Descriptors, RuleThatOnlyPrefersADescriptorAppliesOnceAndToAllRequests) {
   ask({{"internal", "yes"}});
   ask({{"user", "ada"}});
   EXPECT_EQ(charged(), (Charged{{"by-user", 0}}));
-  EXPECT_EQ(evaluation_.local.line(0).applied.variant, 1U) << "one descriptor meets the override";
+  EXPECT_EQ(evaluation_.local.source(0).applied.variant, 1U) << "one descriptor meets the override";
   EXPECT_EQ(key_values(rule, request_)[0].value, "ada");
 }
 
@@ -126,9 +126,9 @@ TEST_F(Descriptors, MissingKeyOfAnOpenDescriptorFollowsOnMissing) {
   rule.on_missing = OnMissing::Ip;
   EXPECT_EQ(charged(), (Charged{{"by-user", 1}}));
   rule.on_missing = OnMissing::Reject;
-  const auto objection = collect();
-  EXPECT_EQ(objection.part, rule.key.data());
-  EXPECT_EQ(status_of(objection), 400U);
+  const auto rejection = collect();
+  EXPECT_EQ(rejection.part, rule.key.data());
+  EXPECT_EQ(status_of(rejection), 400U);
   asked_[0].exact = true;
   EXPECT_EQ(charged(), Charged{}) << "an exact descriptor is for other rules";
 }
@@ -159,13 +159,13 @@ TEST_F(Descriptors, SumOfCostsAboveTheMostIsRejected) {
   add("by-user", {"descriptor:user"});
   ask({{"user", "ada"}}).cost = limit::kMaxCost;
   ask({{"user", "ada"}}).cost = 1;
-  const auto objection = collect();
-  EXPECT_EQ(objection.rule, rules_.data());
-  EXPECT_EQ(describe(objection),
+  const auto rejection = collect();
+  EXPECT_EQ(rejection.rule, rules_.data());
+  EXPECT_EQ(describe(rejection),
             "the cost in the request is not a whole number that amounts to 1 to 2147483648");
   EXPECT_TRUE(evaluation_.local.empty());
   rules_[0].mode = Mode::Shadow;
-  EXPECT_EQ(charged(), Charged{}) << "a shadow rule with an objection is left out";
+  EXPECT_EQ(charged(), Charged{}) << "a shadow rule with a rejection is left out";
 }
 
 TEST_F(Descriptors, StatedCostReplacesTheConfiguredCost) {
@@ -216,13 +216,13 @@ TEST_F(Descriptors, OverdraftIsCheckedAndChargedAfterTheDecision) {
   ask({{"user", "ada"}}).cost = 30;
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
-  EXPECT_EQ(evaluation_.local.line(0).overdraft, 30U);
+  EXPECT_EQ(evaluation_.local.source(0).overdraft, 30U);
   asked_[0].cost = 0;
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.line(0).overdraft, 0U) << "a check";
+  EXPECT_EQ(evaluation_.local.source(0).overdraft, 0U) << "a check";
   asked_[0].cost.reset();
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.line(0).overdraft, 1U) << "the cost of the rule";
+  EXPECT_EQ(evaluation_.local.source(0).overdraft, 1U) << "the cost of the rule";
 }
 
 TEST_F(Descriptors, OverdraftsOfOneKeyAreAdded) {
@@ -234,7 +234,7 @@ TEST_F(Descriptors, OverdraftsOfOneKeyAreAdded) {
   EXPECT_FALSE(collect());
   ASSERT_EQ(evaluation_.local.charges().size(), 1U);
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
-  EXPECT_EQ(evaluation_.local.line(0).overdraft, 42U);
+  EXPECT_EQ(evaluation_.local.source(0).overdraft, 42U);
   asked_[0].cost = limit::kMaxCost;
   EXPECT_EQ(collect().rule, &rule) << "the sum exceeds the largest cost";
 }
@@ -247,9 +247,9 @@ TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {
     names[i] = static_cast<char>('A' + i);
     ask({{"user", std::string_view(&names[i], 1)}});
   }
-  const auto objection = collect();
-  EXPECT_EQ(objection.rule, &rules_[1]);
-  EXPECT_TRUE(objection.too_many_rules);
+  const auto rejection = collect();
+  EXPECT_EQ(rejection.rule, &rules_[1]);
+  EXPECT_TRUE(rejection.too_many_rules);
   rules_.pop_back();
   EXPECT_EQ(charged().size(), limit::kMaxCharges);
 }
@@ -263,11 +263,11 @@ TEST_F(Descriptors, LogsNameTheKeyThatIsRefused) {
   auto outcomes = evaluation_.local.outcomes();
   const Bill* const bills[] = {&evaluation_.local};
   for (auto& outcome : outcomes) outcome.allowed = true;
-  EXPECT_EQ(line_of(bills, rules_[0]), (BillLineRef{bills[0], 0}));
+  EXPECT_EQ(charge_of(bills, rules_[0]), (ChargeRef{bills[0], 0}));
   outcomes[1].allowed = false;
-  EXPECT_EQ(line_of(bills, rules_[0]), (BillLineRef{bills[0], 1}));
-  EXPECT_EQ(line_of(bills, rules_[1]), (BillLineRef{bills[0], 2}));
-  EXPECT_EQ(line_of(bills, rule_of("other", {})), BillLineRef{});
+  EXPECT_EQ(charge_of(bills, rules_[0]), (ChargeRef{bills[0], 1}));
+  EXPECT_EQ(charge_of(bills, rules_[1]), (ChargeRef{bills[0], 2}));
+  EXPECT_EQ(charge_of(bills, rule_of("other", {})), ChargeRef{});
 }
 
 TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
@@ -282,7 +282,7 @@ TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
   for (std::size_t i = 0; i < 2; ++i) {
     const auto seen = with_descriptor(request_, asked_[i]);
     EXPECT_EQ(fallback.charges()[i].key, name_key(rule, 0, seen, kKeys.table));
-    EXPECT_EQ(fallback.line(i).descriptors, 1U << i);
+    EXPECT_EQ(fallback.source(i).descriptors, 1U << i);
   }
 }
 
@@ -366,7 +366,7 @@ TEST_F(Descriptors, SecretValuesAreNotShown) {
   add("r", {"descriptor:user", "descriptor:api_token", "descriptor:generic_key"});
   ask({{"user", "ada"}, {"api_token", "s3cret"}, {"generic_key", "slow"}});
   std::array<char, 128> room{};
-  const RequestOfLine seen(request_, 1);
+  const RequestOfCharge seen(request_, 1);
   EXPECT_EQ(write_client(room, rules_[0].key, *seen),
             "descriptor:user:ada descriptor:api_token descriptor:generic_key:slow");
   EXPECT_FALSE(is_readable(rules_[0].key));
@@ -387,7 +387,7 @@ TEST_F(Descriptors, TokenIsVerifiedOnlyForDescriptorsThatNeedIt) {
 TEST_F(Descriptors, RulesForQuestionsAreNotShownAsUsage) {
   demand(add("gold", {"ip"}), "plan", "gold");
   add("by-ip", {"ip"});
-  const auto lines = usage_lines(rules_, request_, kKeys);
+  const auto lines = limits_of_client(rules_, request_, kKeys);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].rule->name, "by-ip");
 }

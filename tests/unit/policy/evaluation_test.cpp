@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 class Collect : public testing::Test {
  protected:
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Rejection collect() { return evaluation_.collect(rules_, request_, kKeys); }
 
   http::RequestHead head_ = head_with({});
   Request request_ = request_of(head_);
@@ -31,7 +31,7 @@ TEST_F(Collect, EachMatchingRuleIsChargedInItsOwnStore) {
   EXPECT_FALSE(collect());
   ASSERT_EQ(evaluation_.local.charges().size(), 1U);
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 0, request_, kKeys.table));
-  EXPECT_EQ(evaluation_.local.line(0).rule, rules_.data());
+  EXPECT_EQ(evaluation_.local.source(0).rule, rules_.data());
   ASSERT_EQ(evaluation_.remote.charges().size(), 1U);
   const auto& charge = evaluation_.remote.charges()[0];
   EXPECT_EQ(charge.key, name_key(rules_[2], 0, request_, kKeys.shared));
@@ -104,11 +104,11 @@ TEST_F(Collect, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
     rules_ = {rule_of("r", {})};
     for (const auto& part : parts) rules_[0].key.push_back(parse_key_part(part).value());
     rules_[0].on_missing = OnMissing::Reject;
-    const auto objection = collect();
-    ASSERT_TRUE(objection);
-    EXPECT_EQ(objection.part, &rules_[0].key.back());
-    EXPECT_EQ(status_of(objection), status) << describe(rules_[0].key);
-    EXPECT_EQ(describe(objection), "the request has nothing that identifies its client");
+    const auto rejection = collect();
+    ASSERT_TRUE(rejection);
+    EXPECT_EQ(rejection.part, &rules_[0].key.back());
+    EXPECT_EQ(status_of(rejection), status) << describe(rules_[0].key);
+    EXPECT_EQ(describe(rejection), "the request has nothing that identifies its client");
   }
 }
 
@@ -129,10 +129,10 @@ TEST_F(Collect, RejectsAnInvalidCostWithoutCharging) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[1].cost_from = {CostSource::Kind::Query, "n", 0};
   head_.query = "n=-1";
-  const auto objection = collect();
-  EXPECT_EQ(objection.rule, &rules_[1]);
-  EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection),
+  const auto rejection = collect();
+  EXPECT_EQ(rejection.rule, &rules_[1]);
+  EXPECT_EQ(status_of(rejection), 400U);
+  EXPECT_EQ(describe(rejection),
             "the cost in the query n is not a whole number that amounts to 1 to 2147483648");
   EXPECT_TRUE(evaluation_.local.empty());
   rules_[1].mode = Mode::Shadow;
@@ -148,9 +148,9 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   const auto told = [&](CostSource::Kind kind, Lines lines, std::string_view query) {
     rules_[0].cost_from = {kind, "n", 0};
     head_ = head_with(lines, query);
-    const auto objection = collect();
-    EXPECT_EQ(objection.rule, rules_.data());
-    return objection.ambiguity ? std::string(objection.ambiguity->place) : std::string();
+    const auto rejection = collect();
+    EXPECT_EQ(rejection.rule, rules_.data());
+    return rejection.ambiguity ? std::string(rejection.ambiguity->place) : std::string();
   };
   EXPECT_EQ(told(CostSource::Kind::Query, {}, "n=1&n=2"), "query parameter");
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "1"}, {"N", "2"}}, ""), "header");
@@ -161,9 +161,9 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
 
 // weir writes the message into a JSON text without escaping, so no character in it may need an escape.
 TEST_F(Collect, ErrorShowsNamesWithoutUnprintableCharacters) {
-  Objection objection{.rule = rules_.data()};
-  objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
-  EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
+  Rejection rejection{.rule = rules_.data()};
+  rejection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
+  EXPECT_EQ(describe(rejection), "the request has several different values for the header a?? ?b??~???");
 }
 
 // An override of the rule reads a header. So weir rejects a request with different values of this header.
@@ -172,11 +172,11 @@ TEST_F(Collect, RejectsARequestWithDifferentValuesOfAHeaderThatAnOverrideReads) 
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
   head_ = head_with({{"X-Plan", "free"}, {"X-Plan", "pro"}});
-  const auto objection = collect();
-  ASSERT_EQ(objection.rule, rules_.data());
-  ASSERT_TRUE(objection.ambiguity);
-  EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection), "the request has several different values for the header x-plan");
+  const auto rejection = collect();
+  ASSERT_EQ(rejection.rule, rules_.data());
+  ASSERT_TRUE(rejection.ambiguity);
+  EXPECT_EQ(status_of(rejection), 400U);
+  EXPECT_EQ(describe(rejection), "the request has several different values for the header x-plan");
   EXPECT_TRUE(evaluation_.local.empty());
   head_ = head_with({{"X-Plan", "pro"}, {"X-Plan", "pro"}});
   EXPECT_FALSE(collect());
@@ -228,11 +228,11 @@ TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size() + evaluation_.remote.charges().size(), limit::kMaxCharges);
   rules_.push_back(rule_of("last", {"ip"}));
-  const auto objection = collect();
-  EXPECT_TRUE(objection.too_many_rules);
-  EXPECT_EQ(objection.rule, &rules_.back());
-  EXPECT_EQ(status_of(objection), 503U);
-  EXPECT_EQ(describe(objection), "more than 32 limits apply to the request");
+  const auto rejection = collect();
+  EXPECT_TRUE(rejection.too_many_rules);
+  EXPECT_EQ(rejection.rule, &rules_.back());
+  EXPECT_EQ(status_of(rejection), 503U);
+  EXPECT_EQ(describe(rejection), "more than 32 limits apply to the request");
   EXPECT_TRUE(evaluation_.local.empty());
   EXPECT_TRUE(evaluation_.remote.empty());
 }
@@ -252,7 +252,7 @@ TEST_F(Collect, ShadowRuleIsLeftOutIfTheChargesOfEnforcedRulesFillTheBill) {
   rules_.pop_back();
   rules_.front().mode = Mode::Shadow;
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.line(limit::kMaxCharges - 1).rule, rules_.data())
+  EXPECT_EQ(evaluation_.local.source(limit::kMaxCharges - 1).rule, rules_.data())
       << "without one of the enforced rules, the bill has room for the shadow rule";
 }
 
@@ -278,10 +278,10 @@ TEST_F(Collect, ChargesThatRemainInABillKeepTheirOrder) {
   for (const std::size_t i : {0U, 1U}) {
     const std::size_t was = 1 + 2 * i;
     EXPECT_EQ(bill.charges()[i].key, (limit::Key{was, was}));
-    EXPECT_EQ(bill.line(i).rule, &rules_[was % 3]);
+    EXPECT_EQ(bill.source(i).rule, &rules_[was % 3]);
     EXPECT_EQ(bill.outcomes()[i].remaining, 10 * was);
   }
-  bill.remove(limit::all_lines(2));
+  bill.remove(limit::all_charges(2));
   EXPECT_TRUE(bill.empty());
   EXPECT_TRUE(bill.outcomes().empty());
 }
@@ -308,7 +308,7 @@ TEST_F(FallBack, RuleChargesItsLocalShareIfOnStoreFailureIsLocalAndNothingIfOpen
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
   EXPECT_EQ(charge.limiter, rules_[0].local_share->get());
-  EXPECT_EQ(fallback_.line(0).applied.limiter, charge.limiter);
+  EXPECT_EQ(fallback_.source(0).applied.limiter, charge.limiter);
   EXPECT_EQ(charge.key, name_key(rules_[0], 0, request_, kKeys.table));
   EXPECT_EQ(charge.cost, 3U);
   EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // fall_back() leaves `remote` unchanged
@@ -337,19 +337,19 @@ TEST_F(FallBack, ShadowRuleRefusesNothingAlsoWithoutRedis) {
 
 // One Redis node was unreachable. The charges that other nodes answered keep their outcomes.
 TEST_F(FallBack, OnlyRulesWhoseRedisNodeIsUnreachableFallBack) {
-  constexpr limit::LineSet kFirst = 1, kSecond = 2;
+  constexpr limit::ChargeSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   collect();
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kFirst), nullptr)
       << "the node of the closed rule replied";
   ASSERT_EQ(fallback_.charges().size(), 1U);
-  EXPECT_EQ(fallback_.line(0).rule, rules_.data());
+  EXPECT_EQ(fallback_.source(0).rule, rules_.data());
   fallback_.clear();
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), &rules_[1]);
   rules_[1].on_store_failure = OnStoreFailure::Local;
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U) << "the other rule was charged in Redis";
-  EXPECT_EQ(fallback_.line(0).rule, &rules_[1]);
+  EXPECT_EQ(fallback_.source(0).rule, &rules_[1]);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Match on_query(std::string name, std::string_view text) {
   return match;
 }
 
-Objection object(const Rule& rule, const http::RequestHead& head) {
+Rejection object(const Rule& rule, const http::RequestHead& head) {
   Evaluation evaluation;
   return evaluation.collect(std::span(&rule, 1), request_of(head), kKeys);
 }
@@ -41,10 +41,10 @@ TEST(Excess, RejectsTooManyQueryParametersIfARuleReadsThem) {
   const auto query = repeated("a&", 7800);
   const auto head = head_with({}, query);
   const auto rule = rule_with(on_query("b", "1"));
-  const auto objection = object(rule, head);
-  ASSERT_TRUE(objection);
-  EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection), "the query of the request has too many parameters");
+  const auto rejection = object(rule, head);
+  ASSERT_TRUE(rejection);
+  EXPECT_EQ(status_of(rejection), 400U);
+  EXPECT_EQ(describe(rejection), "the query of the request has too many parameters");
   EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "the rule reads no parameter";
 }
 
@@ -57,9 +57,9 @@ TEST(Excess, ManyQueryParametersAreAcceptedIfTheRuleThatReadsThemDoesNotApply) {
 TEST(Excess, RejectsAParameterThatIsRepeatedTooOften) {
   const auto query = repeated("a=1&", 17);
   const auto rule = rule_with(on_query("a", "1"));
-  const auto objection = object(rule, head_with({}, query));
-  ASSERT_TRUE(objection);
-  EXPECT_EQ(describe(objection), "the request repeats the query parameter a too often");
+  const auto rejection = object(rule, head_with({}, query));
+  ASSERT_TRUE(rejection);
+  EXPECT_EQ(describe(rejection), "the request repeats the query parameter a too often");
   EXPECT_FALSE(object(rule_with(on_query("a", "1")), head_with({}, query.substr(0, 16 * 4))));
   EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query)))
       << "the rule does not read the repeated parameter";
@@ -93,9 +93,9 @@ TEST(Excess, RejectsTooManyLinesOfAHeaderThatAKeyOrCostReads) {
 TEST(Excess, RejectsTooManyCookies) {
   const auto rule = rule_of("few", {"cookie:sid"});
   const auto many = "sid=1; " + repeated("a;", 1000);
-  const auto objection = object(rule, head_with({{"Cookie", many}}));
-  ASSERT_TRUE(objection);
-  EXPECT_EQ(describe(objection), "the request has too many cookies");
+  const auto rejection = object(rule, head_with({{"Cookie", many}}));
+  ASSERT_TRUE(rejection);
+  EXPECT_EQ(describe(rejection), "the request has too many cookies");
   EXPECT_FALSE(object(rule, head_with({{"Cookie", many.substr(0, 1000)}})));
   const auto often = repeated("sid=1; ", 17);
   EXPECT_THAT(describe(object(rule, head_with({{"Cookie", often}}))), HasSubstr("repeats the cookie sid"));

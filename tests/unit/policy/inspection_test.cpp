@@ -39,7 +39,7 @@ Match negation(Match negated, Match match = {}) {
 class Inspection : public testing::Test {
  protected:
   void body(std::string_view text, State state = State::Whole) { request_.body = {state, text}; }
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Rejection collect() { return evaluation_.collect(rules_, request_, kKeys); }
   std::size_t lines() const { return evaluation_.local.charges().size(); }
   void only(Match match) {
     rules_ = {rule_of("words", {"ip"})};
@@ -151,9 +151,9 @@ TEST_F(Inspection, CostIsReadFromTheBody) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 4U);
   body("n=12");
-  const auto objection = collect();
-  EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection),
+  const auto rejection = collect();
+  EXPECT_EQ(status_of(rejection), 400U);
+  EXPECT_EQ(describe(rejection),
             "the cost in the json /n cannot be read: the request body is not JSON; send JSON in UTF-8");
 }
 

@@ -43,12 +43,12 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   DescribedRequest described;
   EXPECT_FALSE(described.read(asking_for(target), settings, {}, 1));
   Evaluation evaluation;
-  const auto objection = evaluation.collect(std::span(&rule, 1), described.request(), kKeys);
-  if (!objection) return evaluation.local.empty() ? Outcome::NotMet : Outcome::Met;
-  EXPECT_TRUE(is_about_path(objection)) << target;
-  EXPECT_EQ(status_of(objection), 400U);
+  const auto rejection = evaluation.collect(std::span(&rule, 1), described.request(), kKeys);
+  if (!rejection) return evaluation.local.empty() ? Outcome::NotMet : Outcome::Met;
+  EXPECT_TRUE(is_about_path(rejection)) << target;
+  EXPECT_EQ(status_of(rejection), 400U);
   EXPECT_EQ(
-      describe(objection),
+      describe(rejection),
       "the path is ambiguous: servers may interpret it in several ways that rule few treats differently");
   return Outcome::Refused;
 }

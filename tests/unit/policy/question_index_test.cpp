@@ -38,7 +38,7 @@ std::vector<std::string> rules_tested(const std::vector<Rule>& rules, std::strin
   auto request = request_of(head);
   request.domain = domain;
   request.descriptors = descriptors;
-  RuleFinder::Room room;
+  RuleFinder::Scratch room;
   std::vector<std::string> names;
   for (const Rule& rule : RuleFinder(rules).find(rules, request, room)) names.push_back(rule.name);
   return names;
@@ -152,7 +152,7 @@ TEST_F(RandomQuestions, AreConcernedByTheSameRulesAsIfAllWereTested) {
     std::vector<Rule> rules;
     for (int i = 0; i < 60; ++i) rules.push_back(rule(std::to_string(i)));
     const RuleFinder finder(rules);
-    RuleFinder::Room room;
+    RuleFinder::Scratch room;
     for (int i = 0; i < 50; ++i) {
       const auto head = head_with({});
       const auto asked = descriptors();

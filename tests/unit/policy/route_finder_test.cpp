@@ -33,7 +33,7 @@ std::string chosen(const std::vector<Route>& routes, std::string_view host, std:
   auto request = request_of(head);
   request.host = host;
   request.path = path;
-  RouteFinder::Room room;
+  RouteFinder::Scratch room;
   const auto route = RouteFinder(routes).choose(routes, request, room);
   return route ? routes[*route].name : "none";
 }
@@ -97,7 +97,7 @@ TEST(RouteFinder, ChoosesTheRouteThatATestOfAllRoutesChooses) {
     std::vector<Route> routes;
     for (int i = 0; i < 40; ++i) routes.push_back(random_route(random, std::to_string(i)));
     const RouteFinder finder(routes);
-    RouteFinder::Room room;
+    RouteFinder::Scratch room;
     for (int i = 0; i < 50; ++i) {
       ExplainRequest asked;
       asked.host = hosts[random() % hosts.size()];

@@ -34,7 +34,7 @@ std::vector<Rule> with_many_others(std::vector<Rule> rules) {
 
 std::vector<std::string> found(const std::vector<Rule>& rules, const Request& request) {
   const RuleFinder finder(rules);
-  RuleFinder::Room room;
+  RuleFinder::Scratch room;
   std::vector<std::string> names;
   for (const Rule& rule : finder.find(rules, request, room)) names.push_back(rule.name);
   return names;
@@ -91,7 +91,7 @@ TEST(RuleFinder, ReturnsAllRulesIfThereAreFew) {
 TEST(RuleFinder, DefaultConstructedFinderReturnsAllRules) {
   const std::vector<Rule> rules = {rule_for("a", "a", "")};
   const auto head = head_with({});
-  RuleFinder::Room room;
+  RuleFinder::Scratch room;
   EXPECT_FALSE(RuleFinder().find(rules, request_of(head), room).empty());
 }
 
@@ -147,7 +147,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
       for (const Rule& rule : rules)
         if (rule.match.holds(request)) all.push_back(rule.name);
       const RuleFinder finder(rules);
-      RuleFinder::Room room;
+      RuleFinder::Scratch room;
       for (const Rule& rule : finder.find(rules, request, room)) {
         ++candidates;
         if (rule.match.holds(request)) few.push_back(rule.name);

@@ -83,7 +83,7 @@ TEST(AppliedLimiter, OverrideTakesPrecedenceOverTierAndTierOverRule) {
   const auto expect = [&](const limit::Limiter& limiter, unsigned variant) {
     const auto applied = applied_limiter(rule, request);
     EXPECT_FALSE(applied.paired);
-    EXPECT_EQ(applied.told, &limiter);
+    EXPECT_EQ(applied.advertised, &limiter);
     EXPECT_EQ(applied.limiter, &limiter);
     EXPECT_EQ(applied.variant, variant);
     return local_limiter(rule, applied).limiter;
@@ -107,10 +107,10 @@ TEST(AppliedLimiter, SoftLimitIsEnforcedAndTheNormalLimitIsReported) {
   const auto head = head_with({});
   const auto applied = applied_limiter(rule, request_of(head));
   EXPECT_EQ(applied.limiter, rule.soft->get());
-  EXPECT_EQ(applied.told, rule.limiter.get());
+  EXPECT_EQ(applied.advertised, rule.limiter.get());
   EXPECT_FALSE(applied.paired);
   EXPECT_EQ(local_limiter(rule, applied).limiter, rule.soft_share->get());
-  EXPECT_EQ(local_limiter(rule, applied).told, rule.local_share->get());
+  EXPECT_EQ(local_limiter(rule, applied).advertised, rule.local_share->get());
 }
 
 TEST(AppliedLimiter, ElasticLimitAppliesAtLowLoad) {
@@ -172,7 +172,7 @@ TEST(AppliedLimiter, LimitOfARuleThatAdaptsIsScaledByItsFactor) {
   factors.set(rule.index, 10);
   const auto half = applied_limiter(rule, request);
   EXPECT_EQ(half.factor, 10);
-  EXPECT_EQ(half.told, half.limiter) << "clients see the scaled limit";
+  EXPECT_EQ(half.advertised, half.limiter) << "clients see the scaled limit";
   EXPECT_EQ(limit::quota(*half.limiter), 5U);
   EXPECT_EQ(limiter_of(rule, 0, false, 10).limiter, half.limiter);
   EXPECT_EQ(limit::quota(*local_limiter(rule, half).limiter), 2U);
@@ -207,10 +207,11 @@ TEST(AppliedLimiter, LocalShareOfAnElasticLimitIsEnforcedAndReported) {
   const auto elastic = local_limiter(rule, applied_limiter(rule, request));
   EXPECT_TRUE(elastic.elastic);
   EXPECT_EQ(elastic.limiter, rule.elastic->local_share->get());
-  EXPECT_EQ(elastic.told, rule.elastic->local_share->get()) << "headers show the limit of the local share";
+  EXPECT_EQ(elastic.advertised, rule.elastic->local_share->get())
+      << "headers show the limit of the local share";
   const auto own = local_limiter(rule, counted_limiter(rule, elastic));
   EXPECT_EQ(own.limiter, rule.local_share->get());
-  EXPECT_EQ(own.told, rule.local_share->get());
+  EXPECT_EQ(own.advertised, rule.local_share->get());
 }
 
 // Log lines contain this digest. weir replay compares it with the digest of the present rule. If both are

@@ -163,8 +163,8 @@ TEST_F(ElasticLimit, LimitThatIsNotEnforcedAtThisLoadIsStillCharged) {
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);
   EXPECT_EQ(evaluation_.local.charges()[1].limiter_id, 0U);
-  EXPECT_FALSE(evaluation_.local.line(0).applied.counted);
-  EXPECT_TRUE(evaluation_.local.line(1).applied.counted);
+  EXPECT_FALSE(evaluation_.local.source(0).applied.counted);
+  EXPECT_TRUE(evaluation_.local.source(1).applied.counted);
   EXPECT_FALSE(evaluation_.local.charges()[1].enforced);
   EXPECT_NE(evaluation_.local.charges()[0].key, evaluation_.local.charges()[1].key);
 }
@@ -178,7 +178,7 @@ TEST_F(ElasticLimit, LocalSharesOfBothLimitsAreChargedWithoutRedis) {
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback), nullptr);
   ASSERT_EQ(fallback.charges().size(), 2U);
   EXPECT_EQ(fallback.charges()[0].limiter, rules_[0].elastic->local_share->get());
-  EXPECT_TRUE(fallback.line(1).applied.counted);
+  EXPECT_TRUE(fallback.source(1).applied.counted);
   EXPECT_FALSE(fallback.charges()[1].enforced);
 }
 

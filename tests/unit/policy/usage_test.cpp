@@ -22,7 +22,7 @@ class UsageLines : public ::testing::Test {
 
   std::vector<std::string> told() {
     std::vector<std::string> names;
-    for (const auto& line : usage_lines(rules_, request_, kKeys)) names.push_back(line.rule->name);
+    for (const auto& line : limits_of_client(rules_, request_, kKeys)) names.push_back(line.rule->name);
     return names;
   }
   Rule& add(std::string name, std::initializer_list<std::string_view> key) {
@@ -108,7 +108,7 @@ TEST_F(UsageLines, OmitRulesWhoseKeyIsAmbiguous) {
 TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsChargesOfTheClientsRequests) {
   auto& rule = add("key", {"api_key"});
   rule.tiers.push_back({.tier = "free", .match = {}, .limiter = bucket(1, 3)});
-  const auto lines = usage_lines(rules_, request_, kKeys);
+  const auto lines = limits_of_client(rules_, request_, kKeys);
   Evaluation evaluation;
   ASSERT_FALSE(evaluation.collect(rules_, request_, kKeys));
   ASSERT_EQ(evaluation.local.charges().size(), 1U);
@@ -124,17 +124,17 @@ TEST_F(UsageLines, IgnoreAnOverrideThatMatchesOnlyTheRequestForTheUsage) {
   auto& rule = add("key", {"api_key"});
   rule.overrides.push_back({.tier = {}, .match = {}, .limiter = bucket(1, 99)});
   rule.overrides[0].match.path = PathMatch::parse("/usage").value();
-  EXPECT_EQ(usage_lines(rules_, request_, kKeys).at(0).charge.limiter, rule.limiter.get());
+  EXPECT_EQ(limits_of_client(rules_, request_, kKeys).at(0).charge.limiter, rule.limiter.get());
   rule.overrides.push_back({.tier = {}, .match = {}, .limiter = bucket(1, 50)});
   rule.overrides[1].match.ip = {cidr("203.0.113.0/24")};
-  EXPECT_EQ(usage_lines(rules_, request_, kKeys).at(0).charge.limiter, rule.overrides[1].limiter.get());
+  EXPECT_EQ(limits_of_client(rules_, request_, kKeys).at(0).charge.limiter, rule.overrides[1].limiter.get());
 }
 
 TEST_F(UsageLines, AreWrittenAsJson) {
   add("key", {"api_key"});
   add("window", {"ip"}).limiter = limit::FixedWindow::make({100, std::chrono::hours(1)}).value();
   add("flights", {"ip"}).limiter = limit::Concurrency::make(5).value();
-  auto lines = usage_lines(rules_, request_, kKeys);
+  auto lines = limits_of_client(rules_, request_, kKeys);
   ASSERT_EQ(lines.size(), 3U);
   lines[1].outcome = {.allowed = true, .remaining = 40, .reset_after = std::chrono::milliseconds(1'001)};
   lines[2].outcome = {.allowed = true, .remaining = 3};

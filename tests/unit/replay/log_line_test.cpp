@@ -24,8 +24,8 @@ struct Written {
   TimePoint start{Duration{1'771'581'600'123'456}};
   std::vector<policy::Rule> rules{rule_named("login", 7), rule_named("all", 3)};
   std::vector<observe::AppliedRule> said{
-      {.rule = &rules[0], .key = {1, 2}, .cost = 5, .says = "admitted", .variant = 2, .elastic = true},
-      {.rule = &rules[1], .key = {3, 4}, .cost = 1, .says = "refused", .factor = 7}};
+      {.rule = &rules[0], .key = {1, 2}, .cost = 5, .outcome = "admitted", .variant = 2, .elastic = true},
+      {.rule = &rules[1], .key = {3, 4}, .cost = 1, .outcome = "refused", .factor = 7}};
   std::vector<Amendment> amendments{
       {.kind = Amendment::Kind::Settle, .elastic = true, .rule = 7, .cost = 9, .at = start + Duration(900)},
       {.kind = Amendment::Kind::Release,
@@ -43,13 +43,13 @@ struct Written {
     amendments[0].timestamp = limit::timestamp_at(amendments[0].at) + 6;
     replay.run = 0xfedc;
     replay.start = start;
-    replay.asked = start + Duration(40);
+    replay.evaluated_at = start + Duration(40);
     replay.user = "al\"ice";
     replay.load = 0.1;
     replay.rules = said;
     replay.amendments = amendments;
     replay.all_rules = rules;
-    replay.timestamp = limit::timestamp_at(replay.asked) + 3;
+    replay.timestamp = limit::timestamp_at(replay.evaluated_at) + 3;
     replay.api_key = base::Digest128{5, 6};
     replay.tier = "pro";
     record.start = start;
@@ -162,7 +162,7 @@ TEST(LogLineReader, ReadsAllFieldsThatTheAccessLogWrites) {
     ASSERT_NE(line, nullptr) << static_cast<int>(why) << written.line();
     EXPECT_EQ(line->run, 0xfedcU);
     EXPECT_EQ(line->start, written.start);
-    EXPECT_EQ(line->asked, written.start + Duration(40));
+    EXPECT_EQ(line->evaluated_at, written.start + Duration(40));
     EXPECT_EQ(line->timestamp, written.replay.timestamp);
     EXPECT_EQ(line->client, written.record.client);
     EXPECT_EQ(line->method, "POST");
@@ -186,7 +186,7 @@ TEST(LogLineReader, ReadsAllFieldsThatTheAccessLogWrites) {
     EXPECT_TRUE(line->rules[0].elastic);
     EXPECT_EQ(line->rules[0].factor, limit::kWholeFactor);
     EXPECT_EQ(line->rules[1].factor, 7);
-    EXPECT_EQ(line->rules[1].says, "refused");
+    EXPECT_EQ(line->rules[1].outcome, "refused");
     ASSERT_EQ(line->amendments.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {
       const auto& one = line->amendments[i];

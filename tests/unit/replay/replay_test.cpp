@@ -56,7 +56,7 @@ class ReplayTest : public testing::Test {
     observe::ReplayRecord replay;
     replay.run = request.run;
     replay.first = request.first;
-    replay.start = replay.asked = request.at;
+    replay.start = replay.evaluated_at = request.at;
     replay.timestamp = limit::timestamp_at(request.at) + request.timestamp;
     replay.user = request.user;
     replay.rules = request.said;
@@ -162,7 +162,7 @@ TEST_F(ReplayTest, RequestIsReplayedWithItsLoggedAdaptFactor) {
   recorded_ = {adapting_rule()};
   const auto at = [&](int second, limit::Factor factor) {
     return Request{.at = kStart + second * 1s,
-                   .said = {{.rule = &recorded_[0], .key = {1, 2}, .says = "admitted", .factor = factor}}};
+                   .said = {{.rule = &recorded_[0], .key = {1, 2}, .outcome = "admitted", .factor = factor}}};
   };
   const std::vector<Request> requests{at(0, 4), at(1, 4), at(2, 4), at(3, limit::kWholeFactor)};
   const auto report = replay(requests, recorded_);
@@ -199,7 +199,7 @@ TEST_F(ReplayTest, OptionsRequestForTheWholeServerIsReplayedWithThePathStar) {
 TEST_F(ReplayTest, LoggedResetOfAKeyIsRepeated) {
   recorded_ = {rule_of("login", bucket("1/day", 2), {"ip"})};
   const auto said = [&](limit::Key key) {
-    return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
+    return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .outcome = "admitted"}};
   };
   std::vector<Request> requests{{.at = kStart - 1s}};  // the log lacks this client's name
   for (const int second : {1, 3}) {
@@ -235,7 +235,7 @@ TEST_F(ReplayTest, ReportCountsLoggedResetsThatDoNotApplyToTheNewRules) {
 
 TEST_F(ReplayTest, ReportListsTheClientsThatARemovedRuleHadRefused) {
   recorded_ = {rule_of("old", bucket("1/h", 1), {"ip"})};
-  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
+  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .outcome = "refused"};
   const auto report = replay({{.verdict = "reject", .said = {refused}, .status = 429}}, {});
   EXPECT_EQ(report.newly.admitted, 1U);
   ASSERT_EQ(report.rules.size(), 1U);
@@ -249,9 +249,10 @@ TEST_F(ReplayTest, ReportListsTheClientsThatARemovedRuleHadRefused) {
 
 TEST_F(ReplayTest, ShadowRefusalsAreCountedSeparately) {
   recorded_ = {rule_of("try", bucket("1/h", 1), {"ip"})};
-  const observe::AppliedRule admitted{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "admitted"};
-  const observe::AppliedRule would{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "shadow_refused"};
-  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
+  const observe::AppliedRule admitted{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .outcome = "admitted"};
+  const observe::AppliedRule would{
+      .rule = &recorded_[0], .key = {1, 2}, .cost = 1, .outcome = "shadow_refused"};
+  const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .outcome = "refused"};
   const auto report = replay({{.said = {admitted}},
                               {.at = kStart + 1s, .said = {would}},
                               {.at = kStart + 2s, .verdict = "reject", .said = {refused}, .status = 429}},
@@ -298,8 +299,8 @@ TEST_F(ReplayTest, LimitsAreFullAgainAfterALoggedRestart) {
 
 TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedByItsLoggedDigestAndLeftOutIfTheLogHasNone) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
-  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
-  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .outcome = "admitted"};
+  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .outcome = "admitted"};
   const std::vector<Request> requests{
       {.said = {a}}, {.at = kStart + 1s, .said = {a}}, {.at = kStart + 2s, .said = {b}}, {.at = kStart + 3s}};
   const auto known = replay(requests, {rule_of("tenant", bucket("1/h", 1), {"header:x-tenant"})});
@@ -321,8 +322,8 @@ TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedByItsLoggedDigestAndLeftOutIfTheL
 
 TEST_F(ReplayTest, RuleKeyedByAHiddenParameterIsReplayedByItsLoggedKeyAndLeftOutIfTheLogHasNoSuchRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
-  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
-  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .outcome = "admitted"};
+  const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .outcome = "admitted"};
   const std::vector<Request> requests{{.path = "/?n=1"},
                                       {.at = kStart + 1s, .path = "/?tenant=***", .said = {a}},
                                       {.at = kStart + 2s, .path = "/?tenant=***", .said = {b}},
@@ -349,7 +350,7 @@ TEST_F(ReplayTest, LoggedSettlementsAreRepeatedAndNewRulesAreSettledByTheLoggedS
             1U);
   // From here on, the log has the rule's decisions and its settlement.
   recorded_ = {rule};
-  const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
+  const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .outcome = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};
   EXPECT_EQ(replay({{.said = {said}, .amendments = {back}}, {.at = kStart + 1s, .said = {said}}}, {rule})
                 .newly.refused,

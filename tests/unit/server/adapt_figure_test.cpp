@@ -120,7 +120,7 @@ class Simulation {
   std::vector<limit::Limiter> limiters_;
   limit::Factor factor_ = limit::kWholeFactor;
   limit::Cell cell_;
-  limit::Answers answers_;
+  limit::UpstreamAnswers answers_;
   Server server_;
   std::deque<int> waiting_;  // the times at which weir sent the requests that have no answer yet
   int offered_ = 0;          // thousandths of a request

@@ -14,10 +14,10 @@ using limit::kWholeFactor;
 
 const limit::Limiter kLimiter = limit::FixedWindow::make({100, base::Duration{1s}}).value();
 
-policy::Rule adapting(const std::string& name, limit::RuleIndex label, const std::string& upstream,
+policy::Rule adapting(const std::string& name, limit::RuleIndex index, const std::string& upstream,
                       limit::AdaptTerms terms = {.errors_above = 5, .floor = 4}) {
   return {.name = name,
-          .index = label,
+          .index = index,
           .limiter = kLimiter,
           .adapt = policy::Adapt{.upstream = upstream, .terms = terms}};
 }
@@ -31,7 +31,7 @@ class AdaptationTest : public testing::Test {
       settings.name = name;
       config.upstreams.push_back(std::move(settings));
     }
-    config.upstream_labels = {7, 8};
+    config.upstream_indexes = {7, 8};
     config.rules = std::move(rules);
     adaptation_.watch(config);
   }
@@ -39,14 +39,14 @@ class AdaptationTest : public testing::Test {
   void period(std::size_t upstream, std::uint64_t failed) {
     answers_[upstream].all += 100;
     answers_[upstream].failed += failed;
-    adaptation_.look();
+    adaptation_.end_period();
   }
-  int factor(limit::RuleIndex label) { return factors_.of(label); }
+  int factor(limit::RuleIndex index) { return factors_.of(index); }
 
   net::asio::io_context control_;
   limit::Factors factors_;
   log::Log log_{log::LogLevel::Off};
-  std::map<std::size_t, limit::Answers> answers_;  // the key is the index of the upstream's counters
+  std::map<std::size_t, limit::UpstreamAnswers> answers_;  // the key is the index of the upstream's counters
   Adaptation adaptation_{control_.get_executor(), factors_,
                          [this](std::size_t upstream) { return answers_[upstream]; }, log_};
 };
@@ -64,11 +64,11 @@ TEST_F(AdaptationTest, LimitOfEachRuleFollowsItsOwnUpstream) {
 TEST_F(AdaptationTest, OnlyTheAnswersSinceTheLastPeriodCount) {
   answers_[8] = {.all = 1000, .failed = 1000, .measured = 0, .time = {}};
   watch({adapting("r", 1, "api")});
-  adaptation_.look();
+  adaptation_.end_period();
   EXPECT_EQ(factor(1), kWholeFactor) << "the answers before the rule adapted do not count";
   period(8, 100);
   EXPECT_EQ(factor(1), 10);
-  adaptation_.look();
+  adaptation_.end_period();
   EXPECT_EQ(factor(1), 11);
 }
 

@@ -22,14 +22,14 @@ TEST(ListenerCertificates, AreReadAgainOnlyIfAFileChanged) {
   const auto settings = folder.settings();
   auto read = ListenerCertificates::read(settings).value();
   const auto* first = read.context();
-  EXPECT_FALSE(read.look().value());
+  EXPECT_FALSE(read.reread().value());
   EXPECT_EQ(read.context(), first);
   std::filesystem::copy_file(other.cert(), folder.cert(), std::filesystem::copy_options::overwrite_existing);
-  EXPECT_FALSE(read.look()) << "the key does not belong to the new certificate yet";
+  EXPECT_FALSE(read.reread()) << "the key does not belong to the new certificate yet";
   EXPECT_EQ(read.context(), first);
-  EXPECT_FALSE(read.look().value()) << "the fault is reported once";
+  EXPECT_FALSE(read.reread().value()) << "the fault is reported once";
   std::filesystem::copy_file(other.key(), folder.key(), std::filesystem::copy_options::overwrite_existing);
-  EXPECT_TRUE(read.look().value());
+  EXPECT_TRUE(read.reread().value());
   EXPECT_NE(read.context(), first);
 }
 
@@ -43,9 +43,9 @@ TEST(ListenerCertificates, AreReadAgainIfASymbolicLinkPointsToAnotherFile) {
   const auto copy = folder.cert() + ".copy";
   std::filesystem::copy_file(folder.cert(), copy);
   std::filesystem::remove(link);
-  EXPECT_FALSE(read.look()) << "the link points to a missing file";
+  EXPECT_FALSE(read.reread()) << "the link points to a missing file";
   std::filesystem::create_symlink(copy, link);
-  EXPECT_TRUE(read.look().value());
+  EXPECT_TRUE(read.reread().value());
 }
 
 TEST(ListenerCertificates, ReadingDoesNotBlockOnANamedPipe) {
@@ -54,7 +54,7 @@ TEST(ListenerCertificates, ReadingDoesNotBlockOnANamedPipe) {
   auto read = ListenerCertificates::read(settings).value();
   std::filesystem::remove(folder.cert());
   ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
-  const auto looked = read.look();
+  const auto looked = read.reread();
   ASSERT_FALSE(looked);
   EXPECT_THAT(looked.error().message,
               HasSubstr("cert.pem\" cannot be read: it is a pipe, not a regular file"));
@@ -80,15 +80,15 @@ TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
 TEST(ListenerCertificates, WarnOfACertificateThatIsNeverPresented) {
   const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
   const std::chrono::sys_seconds now{100h};
-  const auto warnings = [&](std::optional<net::Hidden> hidden) {
+  const auto warnings = [&](std::optional<net::HiddenReason> hidden) {
     const auto good = now + std::chrono::days(90);
     return find_warnings(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
   };
   EXPECT_THAT(warnings({}), IsEmpty());
-  EXPECT_THAT(warnings(net::Hidden{.behind = 0}),
+  EXPECT_THAT(warnings(net::HiddenReason{.behind = 0}),
               ElementsAre("the certificate \"b.crt\" can never be used: \"a.crt\" before it has the same "
                           "names and key type; remove one of the two"));
-  EXPECT_THAT(warnings(net::Hidden{}),
+  EXPECT_THAT(warnings(net::HiddenReason{}),
               ElementsAre(HasSubstr("\"b.crt\" can never be used: it contains no host name")));
 }
 

@@ -37,7 +37,7 @@ class ConfigSnapshotsTest : public testing::Test {
   Held reload(const std::string& rules, const std::string& servers = "\"127.0.0.1:9001\"") {
     const auto draft = make(rules, servers).value();
     changes_ = draft.changes;
-    auto held = config_snapshots_.put_in_force(draft);
+    auto held = config_snapshots_.activate(draft);
     table_.migrate_cells(clock_.now());
     return held;
   }
@@ -51,7 +51,7 @@ class ConfigSnapshotsTest : public testing::Test {
             "[[route]]\nupstream = \"api\"\n" +
             rules,
         config::test::kFile);
-    config_snapshots_.tidy({}, elsewhere_.rules());
+    config_snapshots_.clean_up({}, elsewhere_.rules());
     return config_snapshots_.make(
         settings, {{settings.upstreams[0], *upstream::resolve_servers(settings.upstreams[0])}}, {});
   }
@@ -60,7 +60,7 @@ class ConfigSnapshotsTest : public testing::Test {
     held.reset();
     control_.restart();
     control_.poll();
-    config_snapshots_.tidy({}, elsewhere_.rules());
+    config_snapshots_.clean_up({}, elsewhere_.rules());
   }
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
   // Charges a client's key, so that the key table stores the key.
@@ -134,7 +134,7 @@ TEST_F(ConfigSnapshotsTest, RulesAreKeptIfTheServersOfAnUpstreamChange) {
   settings.servers.push_back({.address = {"127.0.0.1", 9002, {}}});
   const auto draft = config_snapshots_.with_servers({settings, *upstream::resolve_servers(settings)});
   ASSERT_TRUE(draft);
-  const auto second = config_snapshots_.put_in_force(*draft);
+  const auto second = config_snapshots_.activate(*draft);
   EXPECT_EQ(second->server_groups[0]->size(), 2U);
   EXPECT_EQ(second->config.upstreams[0], settings);
   EXPECT_EQ(only(second).cells, only(first).cells);
@@ -253,14 +253,14 @@ TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   for (std::size_t i = 0; i + 1 < limit::kMaxRules; ++i) {
     const auto draft = make(i % 2 == 0 ? kFive : kLog);
     ASSERT_TRUE(draft) << i << ": " << draft.error().message;
-    under_way.push_back(config_snapshots_.put_in_force(*draft));
+    under_way.push_back(config_snapshots_.activate(*draft));
   }
   const auto refused = make(limit::kMaxRules % 2 == 0 ? kLog : kFive);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("too many rules"));
   under_way.clear();
   control_.poll();
-  config_snapshots_.tidy({});
+  config_snapshots_.clean_up({});
   EXPECT_TRUE(make(kLog));
 }
 

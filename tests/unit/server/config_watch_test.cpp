@@ -34,55 +34,55 @@ class ConfigWatchTest : public ::testing::Test {
 
 TEST_F(ConfigWatchTest, ChangeOfAFileIsReportedOnceItIsStable) {
   read();
-  EXPECT_FALSE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
   write("b");
-  EXPECT_FALSE(watch_.look()) << "the file may still be written";
-  EXPECT_TRUE(watch_.look());
-  EXPECT_FALSE(watch_.look()) << "reported already";
+  EXPECT_FALSE(watch_.has_changed()) << "the file may still be written";
+  EXPECT_TRUE(watch_.has_changed());
+  EXPECT_FALSE(watch_.has_changed()) << "reported already";
 }
 
 TEST_F(ConfigWatchTest, NothingIsReportedWhileTheFileKeepsChanging) {
   read();
   for (int i = 0; i < 5; ++i) {
     write(std::to_string(i));
-    EXPECT_FALSE(watch_.look());
+    EXPECT_FALSE(watch_.has_changed());
   }
-  EXPECT_TRUE(watch_.look());
+  EXPECT_TRUE(watch_.has_changed());
 }
 
 TEST_F(ConfigWatchTest, ChangeMadeWhileTheFileWasReadIsReported) {
   const auto before = net::stamp_of(path());
   write("b");
   watch_.watch({{path(), before}});
-  EXPECT_FALSE(watch_.look());
-  EXPECT_TRUE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
+  EXPECT_TRUE(watch_.has_changed());
 }
 
 TEST_F(ConfigWatchTest, ChangeOfAFileThatWasAddedLaterIsReported) {
   watch_.watch({});
   watch_.add({{path(), net::stamp_of(path())}});
-  EXPECT_FALSE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
   write("b");
-  EXPECT_FALSE(watch_.look());
-  EXPECT_TRUE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
+  EXPECT_TRUE(watch_.has_changed());
 }
 
 TEST_F(ConfigWatchTest, RemovedFileIsReported) {
   read();
   std::filesystem::remove(path());
-  EXPECT_FALSE(watch_.look());
-  EXPECT_TRUE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
+  EXPECT_TRUE(watch_.has_changed());
 }
 
 TEST_F(ConfigWatchTest, ChangeOfAFileByWeirItselfIsNotReported) {
   read();
   write("of weir");
   watch_.note_replaced({path(), net::stamp_of(path())});
-  EXPECT_FALSE(watch_.look());
-  EXPECT_FALSE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
+  EXPECT_FALSE(watch_.has_changed());
   write("of somebody");
-  EXPECT_FALSE(watch_.look());
-  EXPECT_TRUE(watch_.look());
+  EXPECT_FALSE(watch_.has_changed());
+  EXPECT_TRUE(watch_.has_changed());
 }
 
 }  // namespace

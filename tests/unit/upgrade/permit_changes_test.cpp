@@ -69,7 +69,7 @@ TEST_F(PermitChangesTest, ChangesAreStoredUntilTheMainThreadSendsThem) {
   EXPECT_EQ(changes_.begin(rules_), std::vector<std::string>{"1 1 1 some"});
   std::thread([&] { release(1); }).join();
   turn();
-  changes_.tell([&](const auto& lines) { told_.insert(told_.end(), lines.begin(), lines.end()); });
+  changes_.follow([&](const auto& lines) { told_.insert(told_.end(), lines.begin(), lines.end()); });
   EXPECT_EQ(told_, std::vector<std::string>{"1 1 -1 some"});
   std::thread([&] { charge(2); }).join();
   EXPECT_EQ(told_.size(), 1u) << "only the main thread sends changes";
@@ -86,7 +86,7 @@ TEST_F(PermitChangesTest, NothingIsSentAfterAFailedUpgrade) {
   changes_.stop();
   charge(2);
   EXPECT_EQ(changes_.begin(rules_), std::vector<std::string>{"2 2 1 some"});
-  changes_.tell([&](const auto& lines) { told_.insert(told_.end(), lines.begin(), lines.end()); });
+  changes_.follow([&](const auto& lines) { told_.insert(told_.end(), lines.begin(), lines.end()); });
   EXPECT_TRUE(told_.empty());
 }
 

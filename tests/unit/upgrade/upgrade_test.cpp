@@ -22,37 +22,37 @@ namespace {
 
 using enum UpgradeStage;
 using Event = UpgradeEvent;
-using Act = UpgradeAct;
+using Action = UpgradeAction;
 
 TEST(UpgradeSteps, NewProcessServesAfterTheLastStep) {
-  EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
-  EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
-  EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
-  EXPECT_EQ(step(Restoring, Event::Restored), (UpgradeStep{Opening, Act::LetOpen}));
-  EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
+  EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Action::Start}));
+  EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Action::Pause}));
+  EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Action::SendState}));
+  EXPECT_EQ(step(Restoring, Event::Restored), (UpgradeStep{Opening, Action::LetOpen}));
+  EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Action::HandOver}));
 }
 
 TEST(UpgradeSteps, OldProcessResumesIfAnUpgradeFailsAfterThePause) {
-  EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
+  EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Action::GiveUp}));
   for (const auto stage : {Pausing, Restoring, Opening})
-    EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+    EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Action::GiveUpAndResume}));
 }
 
 TEST(UpgradeSteps, UnexpectedMessageFailsTheUpgrade) {
   for (const auto event : {Event::Restored, Event::Serving})
-    EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Act::GiveUp}));
-  EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Act::GiveUpAndResume}));
-  EXPECT_EQ(step(Restoring, Event::Serving), (UpgradeStep{Idle, Act::GiveUpAndResume}));
-  EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
+    EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Action::GiveUp}));
+  EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Action::GiveUpAndResume}));
+  EXPECT_EQ(step(Restoring, Event::Serving), (UpgradeStep{Idle, Action::GiveUpAndResume}));
+  EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Action::GiveUpAndResume}));
 }
 
 TEST(UpgradeSteps, EventOfAnEarlierUpgradeAndASecondUpgradeRequestAreIgnored) {
   for (const auto stage : {Idle, Starting, Restoring, Opening})
-    EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
+    EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Action::None}));
   for (const auto stage : {Starting, Pausing, Restoring, Opening})
-    EXPECT_EQ(step(stage, Event::Begun), (UpgradeStep{stage, Act::None}));
+    EXPECT_EQ(step(stage, Event::Begun), (UpgradeStep{stage, Action::None}));
   for (const auto event : {Event::Ready, Event::Restored, Event::Serving, Event::Failed})
-    EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
+    EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Action::None}));
 }
 
 TEST(CarriedState, IsUnchangedAfterWritingAndReading) {
@@ -86,12 +86,12 @@ TEST(CarriedState, StateOfAnotherProtocolVersionOrWithInvalidOrMissingLinesIsRej
 TEST(CarriedAlerts, AreUnchangedAfterWritingAndReading) {
   const std::vector<admin::AlertState> left{{.alert_id = "1.2",
                                              .firing = true,
-                                             .unsaid = false,
+                                             .undelivered = false,
                                              .since = base::TimePoint(base::Duration(-3)),
                                              .seen = 4},
                                             {.alert_id = "5.6",
                                              .firing = false,
-                                             .unsaid = true,
+                                             .undelivered = true,
                                              .since = base::TimePoint(base::Duration(7)),
                                              .seen = 0}};
   EXPECT_EQ(alerts_of(lines_of(left)), left);
@@ -124,7 +124,7 @@ TEST(CarriedAlerts, LongestListOfAlertsFitsIntoOneMessage) {
   ASSERT_EQ(lines.size(), kMostAlertLines);
   ASSERT_TRUE(send_message(ends->first.get(), "over", lines));
   UpgradeMessage message;
-  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), ReceiveResult::Message);
   EXPECT_FALSE(message.cut);
   EXPECT_EQ(alerts_of(message.lines).back(), longest);
 }
@@ -133,15 +133,15 @@ TEST(UpgradeChannel, LinesAndDescriptorsArriveInTheOtherProcess) {
   auto ends = upgrade_channel();
   ASSERT_TRUE(ends);
   UpgradeMessage message;
-  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), ReceiveResult::Nothing);
   const std::vector<int> many(kMostDescriptors, STDIN_FILENO);
   ASSERT_TRUE(send_message(ends->first.get(), "listener", {"127.0.0.1:80", ""}, many));
   ASSERT_TRUE(send_message(ends->first.get(), "inherited"));
-  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), ReceiveResult::Message);
   EXPECT_EQ(message.word, "listener");
   EXPECT_EQ(message.lines, (std::vector<std::string>{"127.0.0.1:80", ""}));
   EXPECT_EQ(message.descriptors.size(), kMostDescriptors);
-  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), ReceiveResult::Message);
   EXPECT_EQ(message.word, "inherited");
   EXPECT_TRUE(message.lines.empty() && message.descriptors.empty());
   ends->first = net::OwnedDescriptor();
@@ -153,7 +153,7 @@ TEST(UpgradeChannel, EndOfTheOtherProcessIsReported) {
   ASSERT_TRUE(ends);
   ::close(ends->first.release());
   UpgradeMessage message;
-  EXPECT_EQ(receive_message(ends->second.get(), true, message), Arrival::End);
+  EXPECT_EQ(receive_message(ends->second.get(), true, message), ReceiveResult::End);
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
@@ -232,7 +232,7 @@ TEST(ConnectionHandoff, CertificateIsSentWhereOlderVersionsIgnoreIt) {
                                 "GET"),
             proxy::HandoffResult::Yes);
   UpgradeMessage message;
-  ASSERT_EQ(receive_message(channel->second.get(), false, message), Arrival::Message);
+  ASSERT_EQ(receive_message(channel->second.get(), false, message), ReceiveResult::Message);
   EXPECT_EQ(message.lines,
             (std::vector<std::string>{"127.0.0.1:80", "relayed",
                                       "203.0.113.7 51234 2001:db8::1 443 :MIIB+/8=:", "CN=a", "GET"}));
@@ -344,7 +344,7 @@ TEST(ConnectionHandoff, RejectsAConnectionWithTooMuchDataForAMessage) {
                                 {.ends = {}, .certificate_subject = "", .certificate = half + half}, ""),
             proxy::HandoffResult::NotThis);
   UpgradeMessage message;
-  EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
+  EXPECT_EQ(receive_message(ends->second.get(), false, message), ReceiveResult::Nothing);
 }
 
 TEST(CarriedTable, TruncatedTableOfKeysIsRejected) {

@@ -154,7 +154,7 @@ class Http2MemoryTest : public ::testing::Test, private http::Http2Events {
   [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t id) override {
     return refuses ? nullptr : &requests[id];
   }
-  void on_cheap(http::Http2Cheap) override {}
+  void on_cheap_frame(http::Http2CheapFrame) override {}
   void on_pong() override {}
   void on_failure() noexcept override {}
 };

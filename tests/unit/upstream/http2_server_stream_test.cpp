@@ -55,7 +55,7 @@ TEST_F(Http2MemoryTest, StreamThatTheServerRefusesIsReportedAsRefused) {
   exchange();
   EXPECT_EQ(read(stream, ec), "");
   EXPECT_EQ(ec, net::asio::error::connection_reset);
-  EXPECT_EQ(stream.broke_by(), Break::Refusal);
+  EXPECT_EQ(stream.broke_by(), ExchangeFailure::Refusal);
   EXPECT_TRUE(connection->has_room()) << "the connection goes on";
 }
 
@@ -70,7 +70,7 @@ TEST_F(Http2MemoryTest, StreamThatTheServerResetsIsReportedAsReset) {
   exchange();
   EXPECT_EQ(read(stream, ec), "");
   EXPECT_EQ(ec, net::asio::error::connection_reset);
-  EXPECT_EQ(stream.broke_by(), Break::Reset);
+  EXPECT_EQ(stream.broke_by(), ExchangeFailure::Reset);
 }
 
 TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
@@ -84,7 +84,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   exchange();
   EXPECT_EQ(read(stream, ec), "");
   EXPECT_EQ(ec, net::asio::error::eof);
-  EXPECT_EQ(stream.broke_by(), Break::Connection);
+  EXPECT_EQ(stream.broke_by(), ExchangeFailure::Connection);
 }
 
 TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveCrossedItsClose) {
@@ -162,7 +162,7 @@ TEST_F(Http2MemoryTest, StreamsAboveTheLastStreamIdOfAGoawayAreRefused) {
   server.go_away_after(1);
   exchange();
   (void)read(second, ec);
-  EXPECT_EQ(second.broke_by(), Break::Refusal);
+  EXPECT_EQ(second.broke_by(), ExchangeFailure::Refusal);
   EXPECT_FALSE(connection->has_room());
   answer(1, 204, false);
   exchange();

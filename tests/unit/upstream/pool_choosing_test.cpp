@@ -27,7 +27,8 @@ TEST_F(PoolTest, DrainedServerIsNeverChosen) {
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
     auto& p = open(3, balance);
     server_group->member(1).control()->set_drained(true);
-    for (std::uint64_t word = 0; word < 200; ++word) EXPECT_NE(p.lease({.word = word << 40U}).server(), 1U);
+    for (std::uint64_t word = 0; word < 200; ++word)
+      EXPECT_NE(p.lease({.client_hash = word << 40U}).server(), 1U);
     EXPECT_FALSE(p.lease({.tried = 0b101})) << "a request that has failed elsewhere";
     EXPECT_FALSE(p.others_serve(0b101, now));
     fail(0);
@@ -199,9 +200,9 @@ TEST_F(PoolTest, HashBalanceSendsAClientToTheSameServerOnEveryWorker) {
   auto& p = open(5, Balance::Hash);
   Pool others(context.get_executor(), watchdog, *server_group);
   for (std::uint64_t word = 1; word < 200; ++word) {
-    const auto home = p.lease({.word = word}).server();
-    EXPECT_EQ(p.lease({.word = word}).server(), home);
-    EXPECT_EQ(others.lease({.word = word}).server(), home);
+    const auto home = p.lease({.client_hash = word}).server();
+    EXPECT_EQ(p.lease({.client_hash = word}).server(), home);
+    EXPECT_EQ(others.lease({.client_hash = word}).server(), home);
   }
 }
 

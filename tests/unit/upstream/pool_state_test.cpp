@@ -40,7 +40,7 @@ TEST_F(PoolTest, AllServersAreTriedInTurnIfAllHaveFailed) {
     fail(1);
     std::array<int, 2> taken{};
     for (std::uint64_t i = 0; i < 100; ++i)
-      ++taken[p.lease({.now = now, .word = i * 0x9E3779B97F4A7C15ULL}).server()];
+      ++taken[p.lease({.now = now, .client_hash = i * 0x9E3779B97F4A7C15ULL}).server()];
     EXPECT_GT(taken[0], 20);
     EXPECT_GT(taken[1], 20);
   }

@@ -109,7 +109,9 @@ TEST(ServerGroupThreads, ConnectDuringAChangeOfAddressesGetsOldOrNewAddresses) {
     for (std::uint32_t i = 1; i <= kRounds / 4; ++i) {
       if (number == 0) member.move_to(places[i % 2], kStart);
       const auto location = member.location();
-      if (*location.addresses != places[location.moves % 2] || location.moves > member.moves()) ++wrong;
+      if (*location.addresses != places[location.address_changes % 2] ||
+          location.address_changes > member.address_changes())
+        ++wrong;
       member.answered(kStart, kStart);
     }
   });

@@ -17,12 +17,12 @@ constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start
 constexpr std::uint64_t kWhole = 0;  // this random number does not shorten ejection times
 
 base::Duration out_for(const ServerHealth& server_health, base::TimePoint now) {
-  return server_health.out_until() - now;
+  return server_health.ejected_until() - now;
 }
 
 TEST(ServerHealth, OneFailedConnectEjectsTheServer) {
   ServerHealth server_health;
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{});
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint{});
   EXPECT_EQ(server_health.unreachable(kSettings, kStart, kWhole), Change::Out);
   EXPECT_EQ(out_for(server_health, kStart), 1s);
   EXPECT_EQ(server_health.ejections(), 1U);
@@ -46,12 +46,12 @@ TEST(ServerHealth, ConsecutiveFailuresEjectTheServer) {
 TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
-  const auto until = server_health.out_until();
+  const auto until = server_health.ejected_until();
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(server_health.failed(kSettings, kStart + 500ms, kStart + 500ms, kWhole), Change::None);
     EXPECT_EQ(server_health.unreachable(kSettings, kStart + 500ms, kWhole), Change::None);
   }
-  EXPECT_EQ(server_health.out_until(), until);
+  EXPECT_EQ(server_health.ejected_until(), until);
 }
 
 // If all servers are ejected, all of them get requests. These requests are no trials, but their failures
@@ -116,7 +116,7 @@ TEST(ServerHealth, OneRequestMayTryTheServerWhenTheEjectionTimeIsOver) {
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 3'999'999us))
       << "an unresponsive server is tried ever less often";
   EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 4s));
-  EXPECT_EQ(server_health.out_until(), kStart + 8s);
+  EXPECT_EQ(server_health.ejected_until(), kStart + 8s);
 }
 
 TEST(ServerHealth, EjectionTimeDoublesUpToItsBound) {
@@ -125,7 +125,7 @@ TEST(ServerHealth, EjectionTimeDoublesUpToItsBound) {
   server_health.unreachable(kSettings, now, kWhole);
   for (const auto expected : {1s, 2s, 4s, 8s, 8s}) {
     EXPECT_EQ(out_for(server_health, now), expected);
-    now = server_health.out_until();
+    now = server_health.ejected_until();
     ASSERT_TRUE(server_health.begin_trial(kSettings, now));
     EXPECT_EQ(server_health.failed(kSettings, now, now, kWhole), Change::OutAgain);
   }
@@ -137,8 +137,8 @@ TEST(ServerHealth, ResponseReadmitsAnEjectedServer) {
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s));
   EXPECT_EQ(server_health.answered(kStart + 1s, kStart + 1s), Change::Back);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{});
-  EXPECT_EQ(server_health.back_since(), kStart + 1s);
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint{});
+  EXPECT_EQ(server_health.readmitted_at(), kStart + 1s);
   EXPECT_FALSE(server_health.suspect());
 }
 
@@ -185,7 +185,7 @@ TEST(ServerHealth, ConsecutiveProbeResultsMarkAServerDownOrUp) {
   EXPECT_EQ(server_health.ejections(), 1U);
   EXPECT_EQ(server_health.probed(kCheck, true, kStart), Change::None);
   EXPECT_EQ(server_health.probed(kCheck, true, kStart + 1s), Change::Back);
-  EXPECT_EQ(server_health.back_since(), kStart + 1s);
+  EXPECT_EQ(server_health.readmitted_at(), kStart + 1s);
 }
 
 TEST(ServerHealth, ServerThatProbesMarkedDownIsReadmittedOnlyByProbes) {
@@ -194,7 +194,7 @@ TEST(ServerHealth, ServerThatProbesMarkedDownIsReadmittedOnlyByProbes) {
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1h));
   EXPECT_EQ(server_health.answered(kStart, kStart), Change::None);
   EXPECT_EQ(server_health.unreachable(kSettings, kStart, kWhole), Change::None);
-  EXPECT_NE(server_health.out_until(), base::TimePoint{});
+  EXPECT_NE(server_health.ejected_until(), base::TimePoint{});
   EXPECT_FALSE(server_health.suspect()) << "the response to a request changed nothing";
 }
 
@@ -217,14 +217,14 @@ TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLaterThanOthers) {
   EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint{}) << "the server is not ejected";
   auto now = kStart + kSettings.most;
   for (int i = 0; i < 3; ++i) server_health.failed(kSettings, now, now, kWhole);
-  EXPECT_EQ(server_health.out_until(), now + 1s);
+  EXPECT_EQ(server_health.ejected_until(), now + 1s);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), now + 1s + 8s);
   now += 1s;
   ASSERT_TRUE(server_health.begin_trial(kSettings, now));
   EXPECT_EQ(server_health.open_to_all_from(kSettings), now + 1s + 8s)
       << "other requests still try the server";
   EXPECT_EQ(server_health.unreachable(kSettings, now, kWhole), Change::OutAgain);
-  EXPECT_EQ(server_health.open_to_all_from(kSettings), server_health.out_until())
+  EXPECT_EQ(server_health.open_to_all_from(kSettings), server_health.ejected_until())
       << "the server refuses connections";
   server_health.moved(false, now);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), now);
@@ -250,15 +250,15 @@ TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
         break;
       case 2:
         server_health.answered(now, now);
-        EXPECT_EQ(server_health.out_until(), base::TimePoint{});
+        EXPECT_EQ(server_health.ejected_until(), base::TimePoint{});
         break;
       default:
         (void)server_health.begin_trial(kSettings, now);
     }
-    ASSERT_LE(server_health.out_until(), now + kSettings.most);
-    if (server_health.out_until() == base::TimePoint{}) continue;
+    ASSERT_LE(server_health.ejected_until(), now + kSettings.most);
+    if (server_health.ejected_until() == base::TimePoint{}) continue;
     auto later = server_health;
-    ASSERT_TRUE(later.begin_trial(kSettings, later.out_until()));
+    ASSERT_TRUE(later.begin_trial(kSettings, later.ejected_until()));
     ASSERT_LE(server_health.open_to_all_from(kSettings), now + 2 * kSettings.most)
         << "a POST may try the server, too";
   }
@@ -279,11 +279,11 @@ TEST(ServerHealth, ResponsesToRequestsSentBeforeAnEjectionDoNotReadmitTheServer)
   const auto out = kStart + 10s;
   EXPECT_EQ(server_health.unreachable(kSettings, out, kWhole), Change::Out);
   EXPECT_EQ(server_health.answered(out - 1s, out + 1ms), Change::None) << "the response to an older request";
-  const auto trial = server_health.out_until();
+  const auto trial = server_health.ejected_until();
   ASSERT_TRUE(server_health.begin_trial(kSettings, trial));
-  const auto until = server_health.out_until();
+  const auto until = server_health.ejected_until();
   EXPECT_EQ(server_health.failed(kSettings, trial - 1us, trial + 1ms, kWhole), Change::None);
-  EXPECT_EQ(server_health.out_until(), until) << "the failure of an older request extended the ejection";
+  EXPECT_EQ(server_health.ejected_until(), until) << "the failure of an older request extended the ejection";
   EXPECT_EQ(server_health.answered(trial, trial + 2ms), Change::Back);
 }
 
@@ -291,13 +291,13 @@ TEST(ServerHealth, ServerWithoutAnAddressIsDownUntilAnAddressIsFound) {
   const base::TimePoint now{base::Duration{1'700'000'000'000'000}};
   ServerHealth server_health;
   EXPECT_EQ(server_health.absent(), ServerHealth::Change::Down);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint::max());
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint::max());
   EXPECT_EQ(server_health.unreachable({}, now, 0), ServerHealth::Change::None);
   EXPECT_EQ(server_health.answered(now, now), ServerHealth::Change::None);
   EXPECT_FALSE(server_health.begin_trial({}, now));
   EXPECT_EQ(server_health.ejections(), 0U) << "no failure ejected the server";
   EXPECT_EQ(server_health.moved(true, now), ServerHealth::Change::Back);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{});
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint{});
 }
 
 TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
@@ -305,8 +305,8 @@ TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
   server_health.unreachable(kSettings, kStart, kWhole);
   server_health.unreachable(kSettings, kStart + 500ms, kWhole);
   EXPECT_EQ(server_health.moved(true, kStart + 1s), Change::Back);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{});
-  EXPECT_EQ(server_health.back_since(), kStart + 1s);
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint{});
+  EXPECT_EQ(server_health.readmitted_at(), kStart + 1s);
   EXPECT_EQ(server_health.ejections(), 1U) << "a new address does not reset the number of ejections";
   EXPECT_EQ(server_health.unreachable(kSettings, kStart + 2s, kWhole), Change::Out);
   EXPECT_EQ(out_for(server_health, kStart + 2s), 1s) << "the failures of the former address are forgotten";
@@ -316,7 +316,7 @@ TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
 TEST(ServerHealth, EjectedServerMayBeTriedAtOnceWhenItGetsANewAddress) {
   ServerHealth server_health;
   EXPECT_EQ(server_health.moved(false, kStart), Change::None);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{}) << "the server is not ejected";
+  EXPECT_EQ(server_health.ejected_until(), base::TimePoint{}) << "the server is not ejected";
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(server_health.moved(false, kStart + 100ms), Change::None);
   EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 100ms));

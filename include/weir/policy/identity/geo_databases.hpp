@@ -17,20 +17,20 @@
 namespace weir::policy {
 
 // Where an address is. A text is empty if no database knows it.
-struct GeoPlace {
+struct GeoLocation {
   std::string_view country;  // country.iso_code: "CH"
   std::string_view city;     // city.names.en: "Geneva"
   std::string_view region;   // the country and subdivisions[0].iso_code, as in ISO 3166-2: "CH-GE"
   std::string_view asn;      // autonomous_system_number: "AS3303"
 };
 
-// Storage for the texts that weir composes itself: GeoPlace::region and GeoPlace::asn.
+// Storage for the texts that weir composes itself: GeoLocation::region and GeoLocation::asn.
 struct GeoTexts {
   std::array<char, 8> region{};
   std::array<char, 12> asn{};
 };
 
-// Which members of a GeoPlace the databases can fill in.
+// Which members of a GeoLocation the databases can fill in.
 struct GeoContents {
   bool countries = false;
   bool cities = false;  // cities and regions
@@ -45,7 +45,7 @@ class GeoDatabases {
   void add(const GeoDatabases& more);
 
   // Returns the place of an address. Its views live as long as the databases and `texts`. Allocates nothing.
-  [[nodiscard]] GeoPlace find(const base::IpAddress& address, GeoTexts& texts) const noexcept;
+  [[nodiscard]] GeoLocation find(const base::IpAddress& address, GeoTexts& texts) const noexcept;
 
   // Returns the names that the databases state, such as "GeoLite2-City, GeoLite2-ASN".
   [[nodiscard]] std::string names() const;

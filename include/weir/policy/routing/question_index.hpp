@@ -49,13 +49,13 @@ class QuestionIndex {
     ByName<OfKey> by_key;
   };
   // The places of a rule in the index. An empty text stands for any domain, no key or any value.
-  struct Place {
+  struct Path {
     std::string domain, key, value;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Path&) const = default;
   };
 
-  [[nodiscard]] static std::vector<Place> places_of(const Rule& rule);
-  [[nodiscard]] MatchIndex& at(const Place& place);
+  [[nodiscard]] static std::vector<Path> paths_of(const Rule& rule);
+  [[nodiscard]] MatchIndex& at(const Path& path);
   static void append(const OfDomain& rules, const Request& request, std::vector<Position>& positions);
 
   ByName<OfDomain> by_domain_;  // the empty name stands for every domain

@@ -72,7 +72,7 @@ class Arranger {
          .location = &server->locations.front()});
   }
 
-  void add_unit(const Front& front, const HostUnit& unit) {
+  void add_unit(const ListenerGroup& front, const HostUnit& unit) {
     const auto& server = configuration_.servers[unit.server];
     TomlPairs common;
     if (!front.listeners.empty()) common.emplace_back("listener", one_or_list(front.listeners));

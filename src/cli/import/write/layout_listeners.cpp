@@ -163,8 +163,8 @@ std::string set_tls(const Configuration& configuration, Socket& socket, Notes& n
 
 }  // namespace
 
-Fronts arrange_listeners(const Configuration& configuration, Notes& notes) {
-  Fronts result;
+ListenerGroups arrange_listeners(const Configuration& configuration, Notes& notes) {
+  ListenerGroups result;
   auto sockets = sockets_of(configuration);
   join_families(sockets, notes);
   for (auto& socket : sockets) {
@@ -177,7 +177,7 @@ Fronts arrange_listeners(const Configuration& configuration, Notes& notes) {
     socket.listener.name = listen.address.starts_with("unix:") ? "socket" + number : listen.address;
     auto units = order_hosts(configuration.servers, socket.members, socket.default_server);
     const auto same = std::find_if(result.fronts.begin(), result.fronts.end(),
-                                   [&](const Front& front) { return front.units == units; });
+                                   [&](const ListenerGroup& front) { return front.units == units; });
     if (same != result.fronts.end())
       same->listeners.push_back(socket.listener.name);
     else

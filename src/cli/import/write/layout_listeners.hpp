@@ -9,16 +9,16 @@
 namespace weir::cli::nginx {
 
 // Listeners that have the same servers in the same order.
-struct Front {
+struct ListenerGroup {
   std::vector<std::string> listeners;  // names; empty: all listeners
   std::vector<HostUnit> units;
 };
 
-struct Fronts {
+struct ListenerGroups {
   std::vector<WeirListener> listeners;
-  std::vector<Front> fronts;
+  std::vector<ListenerGroup> fronts;
 };
 
-[[nodiscard]] Fronts arrange_listeners(const Configuration& configuration, Notes& notes);
+[[nodiscard]] ListenerGroups arrange_listeners(const Configuration& configuration, Notes& notes);
 
 }  // namespace weir::cli::nginx

@@ -328,7 +328,7 @@ StateSettings read_state(const TableReader& table, ReadContext& context) {
     context.lines["[state.redis]"] = redis.line();
   }
   context.store = table.choice<policy::Store>("store");
-  context.store_is_said = table.has("store");
+  context.store_is_set = table.has("store");
   if (context.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");

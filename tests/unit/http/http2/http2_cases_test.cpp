@@ -83,7 +83,7 @@ class Connection final : private Http2Events {
 
  private:
   [[nodiscard]] Http2StreamEvents* on_stream(std::int32_t id) override { return &messages[id]; }
-  void on_cheap(Http2Cheap) override {}
+  void on_cheap_frame(Http2CheapFrame) override {}
   void on_pong() override {}
   void on_failure() noexcept override {}
 

@@ -6,12 +6,13 @@ namespace weir::http {
 namespace {
 
 constexpr base::TimePoint kStart{base::Duration{1'000'000'000}};
-constexpr Http2Cheap kCheap[] = {Http2Cheap::Settings,     Http2Cheap::Ping,      Http2Cheap::Priority,
-                                 Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Refused,
-                                 Http2Cheap::Other};
+constexpr Http2CheapFrame kCheap[] = {Http2CheapFrame::Settings,  Http2CheapFrame::Ping,
+                                      Http2CheapFrame::Priority,  Http2CheapFrame::WindowUpdate,
+                                      Http2CheapFrame::EmptyData, Http2CheapFrame::Refused,
+                                      Http2CheapFrame::Other};
 
 // Returns how many frames the guard permits before it reports a flood, at most `most`.
-std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoint now,
+std::uint64_t permitted(Http2FloodGuard& guard, Http2CheapFrame frame, base::TimePoint now,
                         std::uint64_t most = 100'000) {
   std::uint64_t count = 0;
   while (count < most && !guard.is_flood(frame, now)) ++count;
@@ -27,60 +28,61 @@ TEST(Http2FloodGuardTest, NumberOfCheapFramesOfEachKindIsBounded) {
 
 TEST(Http2FloodGuardTest, NumberOfCheapFramesOfAllKindsTogetherIsBounded) {
   Http2FloodGuard guard({});
-  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart, 300), 300U);
-  EXPECT_EQ(permitted(guard, Http2Cheap::Settings, kStart), Http2FloodGuard::kFree - 300);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Ping, kStart, 300), 300U);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Settings, kStart), Http2FloodGuard::kFree - 300);
 }
 
 TEST(Http2FloodGuardTest, ClientThatSendsRequestsOrDataMaySendMoreCheapFrames) {
   Http2FloodGuard guard({});
-  ASSERT_FALSE(guard.is_flood(Http2Cheap::WindowUpdate, kStart));
+  ASSERT_FALSE(guard.is_flood(Http2CheapFrame::WindowUpdate, kStart));
   for (int i = 0; i < 100; ++i) guard.note_work();
-  EXPECT_EQ(permitted(guard, Http2Cheap::WindowUpdate, kStart),
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::WindowUpdate, kStart),
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
 TEST(Http2FloodGuardTest, EachDataFrameThatWeirSendsPermitsTheClientMoreCheapFrames) {
   Http2FloodGuard guard({});
-  ASSERT_FALSE(guard.is_flood(Http2Cheap::Ping, kStart));
+  ASSERT_FALSE(guard.is_flood(Http2CheapFrame::Ping, kStart));
   for (int i = 0; i < 100; ++i) guard.note_sent(1, i % 2 == 0);
-  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart),
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Ping, kStart),
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
 TEST(Http2FloodGuardTest, SmallDataFrameForWhichTheWindowHadRoomPermitsMoreWindowUpdates) {
   Http2FloodGuard messages({});
-  ASSERT_FALSE(messages.is_flood(Http2Cheap::WindowUpdate, kStart));
+  ASSERT_FALSE(messages.is_flood(Http2CheapFrame::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);
-  EXPECT_EQ(permitted(messages, Http2Cheap::WindowUpdate, kStart),
+  EXPECT_EQ(permitted(messages, Http2CheapFrame::WindowUpdate, kStart),
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1);
 }
 
 TEST(Http2FloodGuardTest, DataFrameThatFillsTheWindowPermitsOneWindowUpdateForEach32Octets) {
   Http2FloodGuard dribble({});
-  ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
+  ASSERT_FALSE(dribble.is_flood(Http2CheapFrame::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) dribble.note_sent(1, true);
-  EXPECT_EQ(permitted(dribble, Http2Cheap::WindowUpdate, kStart), Http2FloodGuard::kFree - 1 + 1000 / 32);
+  EXPECT_EQ(permitted(dribble, Http2CheapFrame::WindowUpdate, kStart),
+            Http2FloodGuard::kFree - 1 + 1000 / 32);
   Http2FloodGuard download({});
-  ASSERT_FALSE(download.is_flood(Http2Cheap::WindowUpdate, kStart));
+  ASSERT_FALSE(download.is_flood(Http2CheapFrame::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) download.note_sent(16 << 10, true);
-  EXPECT_EQ(permitted(download, Http2Cheap::WindowUpdate, kStart),
+  EXPECT_EQ(permitted(download, Http2CheapFrame::WindowUpdate, kStart),
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1)
       << "the bound of all cheap frames is lower here";
 }
 
 TEST(Http2FloodGuardTest, CountOfCheapFramesStartsAtZeroInEachTimeWindow) {
   Http2FloodGuard guard({});
-  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Ping, kStart), Http2FloodGuard::kFree);
   const auto late = kStart + Http2FloodGuard::kWindow;
-  EXPECT_TRUE(guard.is_flood(Http2Cheap::Ping, late - base::Duration{1}));
+  EXPECT_TRUE(guard.is_flood(Http2CheapFrame::Ping, late - base::Duration{1}));
   for (int i = 0; i < 10; ++i) guard.note_work();
-  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, late), Http2FloodGuard::kFree)
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Ping, late), Http2FloodGuard::kFree)
       << "work in the previous time window no longer counts";
 }
 
 TEST(Http2FloodGuardTest, ResetsAndFaultsAreBoundedInTheConfiguredTimeWindow) {
   const Http2ResetBound bound{.count = 3, .window = base::Duration{60'000'000}};
-  for (const auto frame : {Http2Cheap::Reset, Http2Cheap::Fault}) {
+  for (const auto frame : {Http2CheapFrame::Reset, Http2CheapFrame::Fault}) {
     Http2FloodGuard guard(bound);
     EXPECT_EQ(permitted(guard, frame, kStart), 3U);
     EXPECT_TRUE(guard.is_flood(frame, kStart + bound.window - base::Duration{1}));
@@ -90,15 +92,15 @@ TEST(Http2FloodGuardTest, ResetsAndFaultsAreBoundedInTheConfiguredTimeWindow) {
 
 TEST(Http2FloodGuardTest, ResetsAndFaultsShareOneBoundAndDoNotCountAsCheapFrames) {
   Http2FloodGuard guard({.count = 4});
-  EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart, 2), 2U);
-  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
-  EXPECT_EQ(permitted(guard, Http2Cheap::Fault, kStart), 2U);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Reset, kStart, 2), 2U);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Ping, kStart), Http2FloodGuard::kFree);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Fault, kStart), 2U);
 }
 
 TEST(Http2FloodGuardTest, ClientThatSendsRequestsOrDataMayNotSendMoreResets) {
   Http2FloodGuard guard({.count = 1});
   for (int i = 0; i < 1000; ++i) guard.note_work();
-  EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart), 1U);
+  EXPECT_EQ(permitted(guard, Http2CheapFrame::Reset, kStart), 1U);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
     opened_ = std::make_unique<int>(1);
     return this;
   }
-  void on_cheap(Http2Cheap) override { cheap_.push_back(1); }
+  void on_cheap_frame(Http2CheapFrame) override { cheap_frames_.push_back(1); }
   void on_pong() override {}
   void on_failure() noexcept override {}
   void on_field(std::string_view name, std::string_view value) override { text_.add(name, value); }
@@ -68,7 +68,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
   Http2RequestText text_{1000};
   Http2Fields trailers_;
   std::unique_ptr<int> opened_;
-  std::vector<int> cheap_;
+  std::vector<int> cheap_frames_;
   Http2Session session_;
 };
 

@@ -56,12 +56,12 @@ class Events final : public Http2Events {
     streams[id].scarce = scarce;
     return &streams[id];
   }
-  void on_cheap(Http2Cheap frame) override { cheap.push_back(frame); }
+  void on_cheap_frame(Http2CheapFrame frame) override { cheap.push_back(frame); }
   void on_pong() override { ++pongs; }
   void on_failure() noexcept override { ++failures; }
 
   std::map<std::int32_t, Stream> streams;
-  std::vector<Http2Cheap> cheap;
+  std::vector<Http2CheapFrame> cheap;
   int pongs = 0;
   int failures = 0;
   bool refuses = false;
@@ -97,7 +97,7 @@ class Http2SessionTest : public ::testing::Test {
   }
   // Returns the cheap frames (frames that cost a client little) that the session reported since the last
   // call.
-  std::vector<Http2Cheap> cheap() { return std::exchange(events.cheap, {}); }
+  std::vector<Http2CheapFrame> cheap() { return std::exchange(events.cheap, {}); }
 
   Events events;
   Http2Session session{events, kLimits};
@@ -342,7 +342,7 @@ TEST_F(Http2SessionTest, ReportsAResetByTheClient) {
   client->reset(id);
   ASSERT_TRUE(exchange());
   EXPECT_THAT(events.streams.at(id).log, HasSubstr("head\nclosed 8\n"));
-  EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Reset));
+  EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Reset));
 }
 
 TEST_F(Http2SessionTest, ResetsAStream) {
@@ -383,7 +383,7 @@ TEST_F(Http2SessionTest, RefusesAStream) {
 TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   const auto id = client->request({}, "x", false);
   ASSERT_TRUE(exchange());
-  EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Settings)) << "an acknowledgement is not cheap";
+  EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Settings)) << "an acknowledgement is not cheap";
   auto* const peer = client->session();
   nghttp2_submit_ping(peer, 0, nullptr);
   nghttp2_submit_window_update(peer, 0, 0, 1);
@@ -394,14 +394,14 @@ TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   ASSERT_TRUE(exchange());
   auto seen = cheap();
   std::sort(seen.begin(), seen.end());
-  EXPECT_THAT(seen, ElementsAre(Http2Cheap::Settings, Http2Cheap::Ping, Http2Cheap::Priority,
-                                Http2Cheap::WindowUpdate));
+  EXPECT_THAT(seen, ElementsAre(Http2CheapFrame::Settings, Http2CheapFrame::Ping, Http2CheapFrame::Priority,
+                                Http2CheapFrame::WindowUpdate));
   EXPECT_EQ(client->pongs, 1);
   const std::string empty{"\0\0\0\0\0\0\0\0", 8};  // DATA that does not end the stream
   ASSERT_TRUE(session.receive(empty + static_cast<char>(id)));
-  EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::EmptyData));
+  EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::EmptyData));
   ASSERT_TRUE(session.receive(std::string("\0\0\x10\7\0\0\0\0\0", 9) + std::string(16, '\0')));  // GOAWAY
-  EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Other));
+  EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Other));
 }
 
 // Returns a frame with a content of 5 octets on stream 0.
@@ -415,7 +415,7 @@ TEST_F(Http2SessionTest, IgnoresFramesOfUnknownTypesButReportsThem) {
     SCOPED_TRACE(type);
     cheap();
     ASSERT_TRUE(session.receive(frame_of_type(type)));
-    EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Other));
+    EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Other));
   }
   const auto id = client->request();
   ASSERT_TRUE(exchange());
@@ -461,7 +461,7 @@ TEST_F(Http2SessionTest, MalformedRequestIsResetAndReportedAsAFault) {
     cheap();
     const auto id = client->request(lines);
     ASSERT_TRUE(exchange());
-    EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Fault));
+    EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Fault));
     EXPECT_EQ(client->answers.at(id).closed, static_cast<std::uint32_t>(Http2Error::Protocol));
     EXPECT_EQ(events.streams[id].log.find("head\n"), std::string::npos) << events.streams[id].log;
   }
@@ -472,7 +472,7 @@ TEST_F(Http2SessionTest, ReportsTheAnswerToAPing) {
   session.ping();
   ASSERT_TRUE(exchange());
   EXPECT_EQ(events.pongs, 1);
-  EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Settings, Http2Cheap::Ping))
+  EXPECT_THAT(cheap(), ElementsAre(Http2CheapFrame::Settings, Http2CheapFrame::Ping))
       << "a client may send unrequested acknowledgements";
 }
 
@@ -556,7 +556,7 @@ TEST_F(Http2SessionTest, StreamThatAGoawayExcludesIsClosedWithoutAReset) {
   EXPECT_EQ(events.streams.count(late), 0U);
   ASSERT_TRUE(exchange());
   EXPECT_THAT(events.streams.at(excluded).log, HasSubstr("closed 7\n"));
-  EXPECT_THAT(cheap(), Not(Contains(Http2Cheap::Refused))) << "no RST_STREAM was sent";
+  EXPECT_THAT(cheap(), Not(Contains(Http2CheapFrame::Refused))) << "no RST_STREAM was sent";
   EXPECT_EQ(client->goaways.back(), (Http2Client::Goaway{kept, 0}));
   EXPECT_EQ(client->answers.at(late).closed, static_cast<std::uint32_t>(Http2Error::RefusedStream));
   answer(kept, false);
@@ -599,8 +599,8 @@ TEST_F(Http2SessionTest, RefusesStreamsBeyondTheMaximumNumber) {
   for (std::uint32_t i = 0; i < kLimits.max_streams + 2; ++i) ids.push_back(client->request());
   ASSERT_TRUE(exchange());
   EXPECT_EQ(events.streams.size(), kLimits.max_streams);
-  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2Cheap::Refused), 2);
-  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2Cheap::Fault), 0);
+  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2CheapFrame::Refused), 2);
+  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2CheapFrame::Fault), 0);
   EXPECT_EQ(client->answers.at(ids.back()).closed, static_cast<std::uint32_t>(Http2Error::RefusedStream));
 }
 

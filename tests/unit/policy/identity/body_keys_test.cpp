@@ -31,7 +31,7 @@ class BodyKeys : public testing::Test {
     request_.body = {State::Whole, text, &values_};
   }
   std::optional<limit::Key> key() { return name_key(rules_[0], 0, request_, kKey); }
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Rejection collect() { return evaluation_.collect(rules_, request_, kKeys); }
   std::size_t charges() {
     EXPECT_FALSE(collect());
     return evaluation_.local.charges().size();
@@ -147,8 +147,8 @@ TEST_F(BodyKeys, RequestWithTheFormFieldInItsQueryIsRefused) {
   const auto status = [&](std::string_view query, std::string_view text, std::string_view type = kFormType) {
     body(text, type);
     head_.query = query;
-    const auto objection = collect();
-    return objection ? status_of(objection) : 200U;
+    const auto rejection = collect();
+    return rejection ? status_of(rejection) : 200U;
   };
   for (const auto* part : {"form:email", "json:/email|form:email", "form:email|ip", "api_key|form:email"}) {
     rule({part});
@@ -187,7 +187,7 @@ TEST_F(BodyKeys, KeyMayComeFromTheQueryOrFromAForm) {
   const auto ask = [&](std::string_view query, std::string_view text, std::string_view type = kFormType) {
     body(text, type);
     head_.query = query;
-    if (const auto objection = collect()) return std::to_string(status_of(objection));
+    if (const auto rejection = collect()) return std::to_string(status_of(rejection));
     return key_values(rules_[0], request_)[0].value;
   };
   for (const auto* part : {"query:email|form:email", "form:email|query:email"}) {
@@ -412,7 +412,7 @@ TEST_F(BodyKeys, JsonConditionsInNegationsAndOverridesReadTheBody) {
   EXPECT_TRUE(asks());
   body(R"({"model":"gpt-4"})");
   ASSERT_EQ(charges(), 1U);
-  EXPECT_EQ(evaluation_.local.line(0).applied.variant, 1U);
+  EXPECT_EQ(evaluation_.local.source(0).applied.variant, 1U);
   body("{");
   EXPECT_EQ(status_of(collect()), 400U);
 }

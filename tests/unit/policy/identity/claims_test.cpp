@@ -24,7 +24,7 @@ struct Asked {
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;
 
-  Objection collect(const Rule& rule) {
+  Rejection collect(const Rule& rule) {
     Evaluation evaluation;
     return evaluation.collect(std::span(&rule, 1), request, kKeys);
   }
@@ -197,7 +197,7 @@ TEST(CollectUnverified, RulesThatNeedClaimsAreLeftOut) {
   Evaluation evaluation;
   EXPECT_FALSE(evaluation.collect_unverified(rules, asked.request, kKeys));
   ASSERT_EQ(evaluation.local.charges().size(), 1U);
-  EXPECT_EQ(evaluation.local.line(0).rule->name, "by-ip");
+  EXPECT_EQ(evaluation.local.source(0).rule->name, "by-ip");
   EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
   EXPECT_FALSE(evaluation.collect(rules, asked.request, kKeys));
   EXPECT_EQ(evaluation.local.charges().size(), 2U);
@@ -207,10 +207,10 @@ TEST(RejectionReason, ReasonSaysWhyTheTokenIsRejected) {
   Asked expired(signed_token(R"({"sub":"ann","exp":-1})", kSecret));
   (void)verify_token(expired.request.client, expired.credentials);
   const auto rule = insisting_on({"user"});
-  const auto objection = expired.collect(rule);
-  EXPECT_EQ(objection.token, TokenFault::Expired);
-  EXPECT_EQ(status_of(objection), 401U);
-  EXPECT_EQ(describe(objection), "the bearer token is invalid: the token has expired");
+  const auto rejection = expired.collect(rule);
+  EXPECT_EQ(rejection.token, TokenFault::Expired);
+  EXPECT_EQ(status_of(rejection), 401U);
+  EXPECT_EQ(describe(rejection), "the bearer token is invalid: the token has expired");
 }
 
 TEST(RejectionReason, MissingTokenAndMissingClaimHaveDifferentReasons) {

@@ -80,8 +80,8 @@ struct Asked {
     space.request.head = &head;
     space.rules = site.config.rules;
     space.request.client.user = user;
-    unasked = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
-    if (unasked) return;
+    unanswered = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
+    if (unanswered) return;
     bool done = false;
     net::spawn(site.context.get_executor(), until_ruled(), [&](const std::exception_ptr&) { done = true; });
     if (meanwhile) meanwhile();
@@ -97,7 +97,7 @@ struct Asked {
   ExchangeBuffers space;
   AdmissionController admission;
   AdmissionResult ruling{};
-  bool unasked = false;  // true if weir decided without asking Redis
+  bool unanswered = false;  // true if weir decided without asking Redis
 };
 
 // weir releases the permits in this process and in Redis at once, before the client has read its answer.
@@ -180,7 +180,7 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutACallToRedis) 
   Asked(site).admission.keep();
   EXPECT_EQ(Asked(site).verdict(), Verdict::Reject);
   const Asked again(site);
-  EXPECT_TRUE(again.unasked);
+  EXPECT_TRUE(again.unanswered);
   EXPECT_EQ(again.verdict(), Verdict::Reject);
   EXPECT_EQ(site.counters.denied_here(0).value(), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
@@ -208,7 +208,7 @@ TEST_F(AdmissionDenials, RefusalOfARuleWithASettlementIsNotCached) {
   first->admission.keep();
   for (int i = 0; i < 2; ++i) {
     const Asked refused(site);
-    EXPECT_FALSE(refused.unasked);
+    EXPECT_FALSE(refused.unanswered);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
   }
   EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
@@ -300,7 +300,7 @@ TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableRedisNodeFallBackToLocalCharges
   Asked first(site, user);
   EXPECT_EQ(first.verdict(), Verdict::Forward);
   ASSERT_EQ(first.space.fallback.charges().size(), 1U);
-  EXPECT_EQ(first.space.fallback.line(0).rule, &config.rules[2]);
+  EXPECT_EQ(first.space.fallback.source(0).rule, &config.rules[2]);
   EXPECT_EQ(site.counted(0, RuleOutcome::Admitted), 1U);
   EXPECT_EQ(site.counted(2, RuleOutcome::StoreFailed), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::StoreFailed), 0U);
@@ -336,7 +336,7 @@ TEST_F(AdmissionCluster, RequestThatAShadowRuleWouldRefuseIsChargedByTheOtherRul
     EXPECT_EQ(again.verdict(), Verdict::Forward);
     EXPECT_EQ(again.space.fallback.charges().size(), 1U);
     // shadow rules come last in the bill, so the first line is that of rule 1
-    EXPECT_EQ(again.space.evaluation.remote.line(0).rule, &config.rules[1]);
+    EXPECT_EQ(again.space.evaluation.remote.source(0).rule, &config.rules[1]);
     EXPECT_EQ(again.space.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
   }
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);

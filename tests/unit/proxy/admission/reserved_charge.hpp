@@ -60,7 +60,7 @@ struct Reserved : LoneWorker {
   bool answered(unsigned status = 200, base::Duration after = minutes(30)) {
     return settlements.answered(status, &head, charged_at + after);
   }
-  bool says(std::string_view cost) {
+  bool outcome(std::string_view cost) {
     head.fields.push_back({"X-Cost", cost});
     return answered();
   }

@@ -39,7 +39,7 @@ TEST(Settlements, ChargeIsCorrectedByTheCostInAResponseHeader) {
   for (const auto& [text, expected] : cases) {
     SCOPED_TRACE(text);
     Reserved one({by_header()});
-    EXPECT_EQ(one.says(text), expected.first != kReserved);
+    EXPECT_EQ(one.outcome(text), expected.first != kReserved);
     EXPECT_EQ(one.spent(), expected.first);
     EXPECT_TRUE(one.settled(expected.second));
   }
@@ -91,7 +91,7 @@ TEST(Settlements, ReportedRemainingCountIsThatAtTheTimeOfTheResponse) {
 
 TEST(Settlements, AdmittedRequestIsReportedAsAdmittedEvenIfItCostsMoreThanRemains) {
   Reserved one({by_header()});
-  ASSERT_TRUE(one.says("150"));
+  ASSERT_TRUE(one.outcome("150"));
   const auto& told = one.bill.outcomes()[0];
   EXPECT_EQ(told.remaining, 0U);
   EXPECT_EQ(told.reset_after, hours(150));
@@ -295,7 +295,7 @@ TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
     Reserved both({by_body(64), by_body(20), by_header()});
     both.head.framing = framing;
     both.head.content_length = framing == Framing::Length ? body.size() : 0;
-    EXPECT_TRUE(both.says("3")) << "the cost in the header";
+    EXPECT_TRUE(both.outcome("3")) << "the cost in the header";
     both.pass({body});
     both.settlements.complete({});
     EXPECT_EQ(both.spent(0), 4U);
@@ -324,7 +324,7 @@ TEST(Settlements, RuleThatTheStatusRefundedIsNotChargedByTheCostInTheBody) {
 TEST(Settlements, RuleThatChargedNothingIsNotSettled) {
   Reserved one({by_header()});
   one.bill.outcomes()[0].allowed = false;  // a shadow rule had refused the request
-  EXPECT_FALSE(one.says("4"));
+  EXPECT_FALSE(one.outcome("4"));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(std::nullopt));
 }
@@ -336,7 +336,7 @@ TEST(Settlements, SettlementOfARuleWithAnElasticLimitIsCountedOnce) {
   other.key.lo += 100;
   ASSERT_TRUE(one.bill.add({&one.rules[0], {&kHundred, &kHundred, 0, true, true, true}}, other));
   ASSERT_TRUE(one.table.charge({&other, 1}, one.charged_at, one.bill.outcomes().last(1)));
-  EXPECT_TRUE(one.says("4"));
+  EXPECT_TRUE(one.outcome("4"));
   EXPECT_EQ(one.spent(), 4U);
   EXPECT_EQ(one.table.current_outcome(other, one.charged_at).remaining, 96U);
   EXPECT_TRUE(one.settled(Settled::Surplus));
@@ -349,7 +349,7 @@ TEST(Settlements, RemainingCountOfALimitInRedisIsComputedWithoutAReply) {
     Reserved one({by_header()}, policy::Store::Redis);
     one.bill.outcomes()[0] = {
         .allowed = true, .remaining = remaining, .reset_after = hours(10), .more_after = hours(1)};
-    EXPECT_TRUE(one.says(cost));
+    EXPECT_TRUE(one.outcome(cost));
     EXPECT_EQ(one.spent(), kReserved) << "a Redis charge is not settled in the table";
     EXPECT_EQ(one.space.journal.amendments.at(0).timestamp, 0U);
     return one.bill.outcomes()[0];

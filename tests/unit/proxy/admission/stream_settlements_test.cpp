@@ -185,7 +185,7 @@ struct ElasticStream : LoneWorker {
     rule.settlement = by_stream(false);
     for (const bool own : {false, true}) {
       const auto* limiter = own ? &kHundred : &kElastic;
-      policy::AppliedLimiter applied{.limiter = limiter, .told = limiter};
+      policy::AppliedLimiter applied{.limiter = limiter, .advertised = limiter};
       applied.counted = own;
       bill.add({&rule, applied}, {.key = {1, own ? 8U : 7U},
                                   .limiter = limiter,

@@ -16,7 +16,7 @@ TEST(PermitCount, GivesAsManyPlacesAsTheBound) {
     EXPECT_FALSE(PermitCount::take(count, 2));
     EXPECT_TRUE(PermitCount::take(count, 3)) << "a reload has raised the bound";
   }
-  const PermitCount::Place moved(std::move(*first));
+  const PermitCount::Reservation moved(std::move(*first));
   first.reset();
   EXPECT_TRUE(PermitCount::take(count, 2));
   EXPECT_FALSE(PermitCount::take(count, 1)) << "the place that was moved is still taken";

@@ -20,7 +20,7 @@ struct Scan {
   HeadScanner::Found after(std::string_view more) {
     std::copy(more.begin(), more.end(), inbox.space());
     inbox.received(more.size());
-    return scanner.look(inbox, kMost);
+    return scanner.scan(inbox, kMost);
   }
 };
 

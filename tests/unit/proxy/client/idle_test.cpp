@@ -1,4 +1,4 @@
-// Tests idle connections that have been silent for so long that they skip ticks of the watchdog (they doze).
+// Tests idle connections that have been silent for so long that they skip ticks of the watchdog.
 #include "unit/net/ticks.hpp"
 #include "unit/proxy/serving_fixture.hpp"
 
@@ -36,7 +36,7 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // After 20 ticks without octets a connection dozes: from the next tick on it skips 20 ticks.
+  // After 20 ticks without octets a connection skips ticks: from the next tick on it skips 20 ticks.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};

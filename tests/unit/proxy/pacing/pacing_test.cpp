@@ -112,7 +112,7 @@ TEST(Pacing, SlowestOfSeveralRulesDecidesTheDelay) {
 TEST(Pacing, KeyIsChargedAtMostTenSecondsInAdvance) {
   Paced all;
   const auto since = all.clock.now();
-  Pacing::Turn last{true, {}};
+  Pacing::Delay last{true, {}};
   unsigned charged = 0;
   // Each exchange is charged for one piece and ends at once.
   for (; charged < 100'000; ++charged) {

@@ -72,7 +72,7 @@ class Traffic {
     const limit::Key client{below(3), 0};
     const Newcomer newcomer{.lane = kLane, .client = client, .priority = priority, .cost = 1, .most = 1'000};
     const auto step = limit::step(limiter_, cell_, now_, 1);
-    if (!step.outcome.allowed && !queue_.has_place_for(newcomer)) return note_refused(newcomer);
+    if (!step.outcome.allowed && !queue_.has_departure_for(newcomer)) return note_refused(newcomer);
     Departure departure{
         .at = now_ + step.outcome.delay, .promised = now_ + step.outcome.delay, .charge = charge()};
     if (step.outcome.allowed)

@@ -66,8 +66,8 @@ TEST_F(Displacement, LastRequestOfTheLowestPriorityIsDisplaced) {
   join("a2", departure(2), 7);
   join("b1", departure(3), 7);
   join("b2", departure(4), 3);
-  EXPECT_FALSE(queue.has_place_for(newcomer(7))) << "no waiting request has a worse priority";
-  ASSERT_TRUE(queue.has_place_for(newcomer(6)));
+  EXPECT_FALSE(queue.has_departure_for(newcomer(7))) << "no waiting request has a worse priority";
+  ASSERT_TRUE(queue.has_departure_for(newcomer(6)));
   const auto [won, displaced] = queue.displace(newcomer(6));
   EXPECT_TRUE(displaced);
   EXPECT_EQ(won.at, at(4)) << "the last departure";
@@ -96,21 +96,21 @@ TEST_F(Displacement, RequestOfTheClientWithMostWaitingRequestsIsDisplaced) {
 TEST_F(Displacement, NewRequestTakesAnUnusedDepartureAndDisplacesNoRequest) {
   join("a1", departure(1), 0);
   queue.offer(departure(2), 0);
-  ASSERT_TRUE(queue.has_place_for(newcomer(9)));
+  ASSERT_TRUE(queue.has_departure_for(newcomer(9)));
   const auto won = queue.displace(newcomer(9));
   EXPECT_EQ(won.departure.at, at(2));
   EXPECT_FALSE(won.displaced);
   EXPECT_EQ(evicted(0), "");
-  EXPECT_FALSE(queue.has_place_for(newcomer(9)));
+  EXPECT_FALSE(queue.has_departure_for(newcomer(9)));
 }
 
 TEST_F(Displacement, NewRequestCannotDisplaceARequestThatCostsLess) {
   join("a1", departure(1, 2), 9);
-  EXPECT_TRUE(queue.has_place_for(newcomer(0, 'z', 2)));
-  EXPECT_FALSE(queue.has_place_for(newcomer(0, 'z', 3)));
+  EXPECT_TRUE(queue.has_departure_for(newcomer(0, 'z', 2)));
+  EXPECT_FALSE(queue.has_departure_for(newcomer(0, 'z', 3)));
   auto elsewhere = newcomer(0);
   elsewhere.lane = {8, 8};
-  EXPECT_FALSE(queue.has_place_for(elsewhere));
+  EXPECT_FALSE(queue.has_departure_for(elsewhere));
 }
 
 TEST_F(Displacement, DisplacedRequestWhoseClientHasLeftIsNotReported) {
@@ -142,21 +142,21 @@ TEST_F(Displacement, TellsWhetherANewRequestMayDisplaceAQueuedRequest) {
 
 TEST_F(Displacement, ClientDisplacesAnotherClientUntilBothHaveEquallyManyRequests) {
   for (int i = 1; i <= 4; ++i) join("a" + std::to_string(i), departure(i));
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "the new request belongs to the same client";
-  EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "the new request has a worse priority";
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b', 1, 0))) << "the client has its maximum of places";
-  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b')));
+  EXPECT_FALSE(queue.has_departure_for(newcomer(5, 'a'))) << "the new request belongs to the same client";
+  EXPECT_FALSE(queue.has_departure_for(newcomer(6, 'b'))) << "the new request has a worse priority";
+  EXPECT_FALSE(queue.has_departure_for(newcomer(5, 'b', 1, 0))) << "the client has its maximum of places";
+  ASSERT_TRUE(queue.has_departure_for(newcomer(5, 'b')));
   join("b1", queue.displace(newcomer(5, 'b')).departure);
   EXPECT_EQ(evicted(0), "a4") << "the latest request of the client";
   EXPECT_EQ(tickets["a4"]->eviction(), Eviction::Levelled);
-  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b')))
+  ASSERT_TRUE(queue.has_departure_for(newcomer(5, 'b')))
       << "after the displacement, both clients have two places";
   join("b2", queue.displace(newcomer(5, 'b')).departure);
   EXPECT_EQ(evicted(0), "a3");
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b')))
+  EXPECT_FALSE(queue.has_departure_for(newcomer(5, 'b')))
       << "the new client would have more places than the other";
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "the displaced client gets no place again";
-  EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
+  EXPECT_FALSE(queue.has_departure_for(newcomer(5, 'a'))) << "the displaced client gets no place again";
+  EXPECT_TRUE(queue.has_departure_for(newcomer(5, 'c')));
 }
 
 TEST_F(Displacement, LowerPriorityIsDisplacedBeforeAClientWithManyRequests) {
@@ -172,7 +172,7 @@ TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
   join("a2", departure(3), 5, base::TimePoint::max(), at(3));
-  ASSERT_TRUE(queue.has_place_for(newcomer(6)));
+  ASSERT_TRUE(queue.has_departure_for(newcomer(6)));
   const auto won = queue.displace(newcomer(6)).departure;
   EXPECT_EQ(evicted(1), "b1");
   EXPECT_EQ(won.at, at(2));

@@ -31,7 +31,7 @@ using tests::fail_each_allocation;
 
 Departure departure(int second) {
   const base::TimePoint at{std::chrono::seconds(second)};
-  return {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}, .shared_places = 100};
+  return {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}, .shared_max_waiting = 100};
 }
 
 TEST(QueueMemory, RequestThatFindsNoMemoryIsNotLeftInTheQueue) {

@@ -64,7 +64,7 @@ TEST_F(QueueTest, FullnessOfAllQueuesIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0) << "the lane belongs to one client";
   const auto shared = [&](int second, const limit::Key& lane, std::uint64_t places) -> Named& {
     auto made = departure(second, lane);
-    made.shared_places = places;
+    made.shared_max_waiting = places;
     tickets.push_back(std::make_unique<Named>(0, 'b', policy::kDefaultPriority, base::TimePoint{}));
     queue.join(*tickets.back(), made);
     return *tickets.back();
@@ -81,13 +81,13 @@ TEST_F(QueueTest, FullnessOfAllQueuesIsThatOfTheFullestSharedQueue) {
 
 TEST_F(QueueTest, FullnessIsMeasuredInCostsInsteadOfRequests) {
   auto made = departure(1);
-  made.shared_places = 8;
+  made.shared_max_waiting = 8;
   made.charge.cost = 6;
   tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
   queue.join(*tickets.back(), made);
   EXPECT_EQ(queue.fullness(), 0.75);
   made = departure(2);
-  made.shared_places = 8;
+  made.shared_max_waiting = 8;
   made.charge.cost = 6;
   tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
   queue.join(*tickets.back(), made);

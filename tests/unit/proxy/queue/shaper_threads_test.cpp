@@ -106,7 +106,7 @@ class TestWorker {
     ++left;
   }
 
-  std::optional<Queue::Won> displace(const limit::Key& client, policy::Priority priority) {
+  std::optional<Queue::Displacement> displace(const limit::Key& client, policy::Priority priority) {
     auto won = shaper_.displace(
         {.lane = kLane, .client = client, .priority = priority, .cost = 1, .most = 1'000'000},
         [] { return true; });

@@ -49,12 +49,12 @@ TEST(Classify, RecognizesCommandsDeniedInAScript) {
 }
 
 TEST(Classify, RecognizesRejectedConnections) {
-  EXPECT_TRUE(is_turned_away("DENIED Redis is running in protected mode"));
-  EXPECT_TRUE(is_turned_away("NOAUTH Authentication required."));
-  EXPECT_TRUE(is_turned_away("ERR max number of clients reached"));
-  EXPECT_TRUE(is_turned_away("ERR max number of clients + cluster connections reached"));
-  EXPECT_FALSE(is_turned_away("NOPERM this user has no permissions"));
-  EXPECT_FALSE(is_turned_away("ERR unknown command"));
+  EXPECT_TRUE(rejects_all_commands("DENIED Redis is running in protected mode"));
+  EXPECT_TRUE(rejects_all_commands("NOAUTH Authentication required."));
+  EXPECT_TRUE(rejects_all_commands("ERR max number of clients reached"));
+  EXPECT_TRUE(rejects_all_commands("ERR max number of clients + cluster connections reached"));
+  EXPECT_FALSE(rejects_all_commands("NOPERM this user has no permissions"));
+  EXPECT_FALSE(rejects_all_commands("ERR unknown command"));
 }
 
 TEST(Classify, EveryErrorHasAName) {

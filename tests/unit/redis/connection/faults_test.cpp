@@ -38,9 +38,9 @@ TEST_F(ScriptFaultsTest, AreReportedAgainIfFewerAlgorithmsFail) {
 
 TEST_F(ScriptFaultsTest, AreReportedAgainAfterASuccess) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
-  faults_.went_well(places_alone_);
+  faults_.note_success(places_alone_);
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 1min));
-  faults_.went_well(Faults::kinds_of(both_));
+  faults_.note_success(Faults::kinds_of(both_));
   EXPECT_TRUE(faults_.none());
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 2min));
 }
@@ -55,7 +55,7 @@ TEST_F(ScriptFaultsTest, AreReportedAgainOnTheNextConnection) {
 TEST_F(ScriptFaultsTest, AreReportedAtMostEveryTenSeconds) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   for (int i = 0; i < 100; ++i) {
-    faults_.went_well(log_alone_);
+    faults_.note_success(log_alone_);
     EXPECT_FALSE(faults_.note(log_alone_, now_ + 9s));
   }
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));

@@ -44,8 +44,8 @@ TEST(LogThrottle, ThreeOutagesInTenSecondsAreLoggedAndTheOthersCounted) {
   EXPECT_EQ(ups, 3U);
   EXPECT_FALSE(log_throttle.raise("lost", now + 50ms));
   EXPECT_TRUE(log_throttle.raise("lost", now + 10s)) << "the connection stays down";
-  EXPECT_EQ(log_throttle.unsaid(), 96U);
-  EXPECT_EQ(log_throttle.unsaid(), 0U);
+  EXPECT_EQ(log_throttle.omitted(), 96U);
+  EXPECT_EQ(log_throttle.omitted(), 0U);
   EXPECT_TRUE(log_throttle.settle());
 }
 

@@ -44,8 +44,9 @@ class Peer {
 class TlsCodecTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (auto shake = codec.shake(); shake != TlsCodec::Shake::Done; shake = codec.shake()) {
-      ASSERT_EQ(shake, TlsCodec::Shake::More) << codec.why();
+    for (auto handshake = codec.handshake(); handshake != TlsCodec::HandshakeResult::Done;
+         handshake = codec.handshake()) {
+      ASSERT_EQ(handshake, TlsCodec::HandshakeResult::More) << codec.why();
       peer.hear(codec.sealed());
       codec.feed(peer.sealed());
     }
@@ -87,9 +88,9 @@ TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
 TEST(NewCodec, HandshakeThatGetsOneOctetWithoutTlsFailsWithAReason) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};
-  ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);
+  ASSERT_EQ(codec.handshake(), TlsCodec::HandshakeResult::More);
   codec.feed("-");
-  EXPECT_EQ(codec.shake(), TlsCodec::Shake::Failed);
+  EXPECT_EQ(codec.handshake(), TlsCodec::HandshakeResult::Failed);
   EXPECT_EQ(codec.why(), "the peer does not speak TLS");
 }
 

@@ -82,7 +82,7 @@ TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenIfUnitsWerePrefe
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed)
       << "the fourth request makes the key busy";
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
-  for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].prefetched);
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; }))
       << "weir prefetches the next grant";
   worker.reset();
@@ -142,7 +142,7 @@ TEST_F(ClusterPrefetch, RuleOfTheNodeThatRepliesIsDecidedEvenIfTheOtherNodeTimes
   const auto answer = worker->charge(bill);
   (*cluster_)[1].thaw();
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_EQ(answer.unasked, limit::LineSet{0b01});
+  EXPECT_EQ(answer.unanswered, limit::ChargeSet{0b01});
   EXPECT_TRUE(answer.outcomes[1].allowed);
   EXPECT_EQ(answer.outcomes[1].remaining, kBurst - kDrawn - 1);
   worker->store.refund(bill[1], answer.now, answer.outcomes[1]);
@@ -160,7 +160,7 @@ TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   const auto answer = worker->charge(bill);
   (*cluster_)[1].thaw();
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
+  EXPECT_EQ(answer.unanswered, limit::ChargeSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
   // Waits for three refunds: the unit of the grant, the request's other charge, and the late charge of the

@@ -205,7 +205,7 @@ class World {
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
-    admitted_.push_back({outcome.in_advance ? now_ : charged_at, line.cost, fails});
+    admitted_.push_back({outcome.prefetched ? now_ : charged_at, line.cost, fails});
     if (fails) failures_.push_back({&weir, line, outcome, charged_at});
     if (below(40) == 0) hear_of_failures();
   }
@@ -213,7 +213,7 @@ class World {
   void hear_of_failures() {
     std::vector<Refund> back;
     for (const auto& [weir, line, outcome, charged_at] : std::exchange(failures_, {}))
-      if (outcome.in_advance)
+      if (outcome.prefetched)
         weir->cache->put_back(line, outcome, back);
       else
         back.push_back(refund_of(line, charged_at, outcome));

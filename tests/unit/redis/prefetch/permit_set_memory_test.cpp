@@ -43,7 +43,7 @@ const limit::Charge kPlace{.key = {7, 7}, .limiter = &kTenAtOnce, .cost = 1};
 TEST(PermitSetMemory, PermitForWhichMemoryIsMissingIsNotKept) {
   PermitSet leases(1, std::chrono::seconds(10));
   const int made =
-      fail_each_allocation([&] { leases.hold_unasked(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
+      fail_each_allocation([&] { leases.hold_without_redis(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
   EXPECT_GE(made, 2) << "allocations: a key and its permit";
   EXPECT_FALSE(leases.empty());
   EXPECT_FALSE(leases.release(kPlace)) << "Redis does not have the permit";
@@ -81,9 +81,9 @@ struct Asked {
 };
 
 net::Task<void> ask(Store& store, Asked& asked) {
-  auto& [error, outcomes, now, unasked, done, took] = asked.answer;
+  auto& [error, outcomes, now, unanswered, done, took] = asked.answer;
   outcomes.resize(asked.bill.size());
-  error = co_await store.charge(asked.bill, outcomes, now, unasked);
+  error = co_await store.charge(asked.bill, outcomes, now, unanswered);
 }
 
 // Starts to charge a request. Every allocation after the first `allocations` fails, until the request waits

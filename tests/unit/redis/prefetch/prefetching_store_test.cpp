@@ -225,7 +225,7 @@ TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsRemainIfRedisTimesOut) {
   both.push_back({.key = {1, 1}, .limiter = &bucket_});
   const auto answer = worker.charge(both);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_EQ(answer.unasked, limit::LineSet{0b10});
+  EXPECT_EQ(answer.unanswered, limit::ChargeSet{0b10});
   EXPECT_TRUE(answer.outcomes[0].allowed);
   EXPECT_EQ(units.stats().spent, before.spent + 1);
   worker.store.refund(charges[0], answer.now, answer.outcomes[0]);

@@ -21,13 +21,13 @@ class PenaltyScript : public ::testing::Test {
     charge.penalty = &twice_;
     return charge;
   }
-  Outcome ask(base::TimePoint now, const Charge& line, bool looks = false) {
+  Outcome ask(base::TimePoint now, const Charge& line, bool peeks = false) {
     scripts_.set_clock(now);
-    const BillRequest request{.lines = {&line, 1}, .looks = looks};
+    const BillRequest request{.lines = {&line, 1}, .peeks = peeks};
     const auto reply = scripts_.charge(std::span(&request, 1));
     Outcome outcome;
     base::TimePoint then;
-    EXPECT_EQ(read_outcomes(reply, {0, 1, 0, 2}, {&line, 1}, {&outcome, 1}, then, looks),
+    EXPECT_EQ(read_outcomes(reply, {0, 1, 0, 2}, {&line, 1}, {&outcome, 1}, then, peeks),
               ReplyReading::Answer);
     return outcome;
   }

@@ -39,7 +39,7 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // charges without an answer; set after an error
+  limit::ChargeSet unanswered = 0;  // charges without an answer; set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
@@ -111,7 +111,7 @@ class Worker {
  private:
   static net::Task<void> ask(Store& store, const std::vector<limit::Charge>& charges, Answer& answer) {
     const auto began = std::chrono::steady_clock::now();
-    answer.error = co_await store.charge(charges, answer.outcomes, answer.now, answer.unasked);
+    answer.error = co_await store.charge(charges, answer.outcomes, answer.now, answer.unanswered);
     answer.took = std::chrono::steady_clock::now() - began;
     answer.done = true;
   }

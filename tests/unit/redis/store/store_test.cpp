@@ -224,8 +224,8 @@ TEST_F(StoreTest, PendingCallsFailWhenTheStoreStops) {
 net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool& went_on) {
   std::vector<limit::Outcome> outcomes(bill.size());
   base::TimePoint now;
-  limit::LineSet unasked = 0;
-  [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now, unasked);
+  limit::ChargeSet unanswered = 0;
+  [[maybe_unused]] const auto ec = co_await store.charge(bill, outcomes, now, unanswered);
   went_on = true;
 }
 

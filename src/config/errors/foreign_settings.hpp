@@ -11,27 +11,27 @@ namespace weir::config {
 
 // A setting of another proxy, and advice on what to write instead. "{}" in the advice is a placeholder for
 // the value that was found.
-struct Habit {
+struct ForeignSetting {
   const TableSpec* where;
   std::string_view key;
   std::string_view advice;
 };
-extern const std::span<const Habit> kHabits;
+extern const std::span<const ForeignSetting> kHabits;
 
 // The line to write for a setting that must be a table but has a plain value, such as `tls = true`. "{}" is a
 // placeholder for that value.
-struct TableFor {
+struct ForeignTable {
   std::string_view key;
   std::string_view line;
 };
-extern const std::span<const TableFor> kTables;
+extern const std::span<const ForeignTable> kTables;
 
 // A value that another proxy uses for a setting, and weir's value with the same meaning.
-struct Word {
+struct ForeignValue {
   std::string_view key;
   std::string_view theirs;
   std::string_view ours;
 };
-extern const std::span<const Word> kWords;
+extern const std::span<const ForeignValue> kWords;
 
 }  // namespace weir::config

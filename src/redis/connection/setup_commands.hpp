@@ -22,19 +22,19 @@ enum class Step : std::uint8_t {
   LoadRefund,
 };
 
-struct Greeting {
+struct SetupCommands {
   std::string bytes;
   std::vector<Step> steps;
 
-  void say(Step step, std::initializer_list<std::string_view> words);
+  void add(Step step, std::initializer_list<std::string_view> words);
 };
 
 // Appends AUTH if `password` is not empty. An empty `user` means the default user.
-void say_who(Greeting& greeting, std::string_view user, std::string_view password);
+void add_auth(SetupCommands& setup, std::string_view user, std::string_view password);
 // Returns the commands AUTH and SELECT; each of them only if the settings require it.
-[[nodiscard]] Greeting sign_in(const RedisSettings& settings);
+[[nodiscard]] SetupCommands sign_in(const RedisSettings& settings);
 // Returns all commands that a store's connection sends before its test charge.
-[[nodiscard]] Greeting greet(const RedisSettings& settings);
+[[nodiscard]] SetupCommands greet(const RedisSettings& settings);
 
 // Returns true if the reply to ROLE says that the server is a replica or a Sentinel.
 [[nodiscard]] bool is_no_master(const Reply& reply) noexcept;

@@ -1,7 +1,7 @@
-#include "config/errors/habits.hpp"
+#include "config/errors/migration_advice.hpp"
 
 #include "config/errors/fitting_value.hpp"
-#include "config/errors/habit_lists.hpp"
+#include "config/errors/foreign_settings.hpp"
 #include "config/errors/other_spellings.hpp"
 
 #include "weir/config/config_errors.hpp"
@@ -112,7 +112,7 @@ std::string advice_for_key(const TableSpec& spec, const Node& entry, const Table
   constexpr std::array<std::string_view, 7> kCertificate{
       "cert", "key", "certificate", "private_key", "cert_file", "key_file", "crt"};
   if (&spec == &schema::kTls && is_any(kCertificate, entry.key)) return certificate_advice(siblings);
-  const auto found = std::find_if(kHabits.begin(), kHabits.end(), [&](const Habit& habit) {
+  const auto found = std::find_if(kHabits.begin(), kHabits.end(), [&](const ForeignSetting& habit) {
     return habit.where == &spec && habit.key == entry.key;
   });
   if (found == kHabits.end()) return {};
@@ -135,8 +135,8 @@ std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& 
     const auto value = fitting_value(spec, entry);
     return value.empty() ? "" : std::string(spec.name) + " = " + value;
   }
-  const auto found =
-      std::find_if(kTables.begin(), kTables.end(), [&](const TableFor& one) { return one.key == spec.name; });
+  const auto found = std::find_if(kTables.begin(), kTables.end(),
+                                  [&](const ForeignTable& one) { return one.key == spec.name; });
   if (found == kTables.end() || entry.table() != nullptr || begins_with_a_table(entry)) return {};
   return filled(found->line, entry, [&](const std::vector<std::string>& path) {
     return find_below(spec, std::span(path).subspan(1));
@@ -158,8 +158,9 @@ std::string header_for(std::string_view name, const Node& entry) {
 }
 
 std::string_view word_for(std::string_view key, std::string_view word) {
-  const auto found = std::find_if(kWords.begin(), kWords.end(),
-                                  [&](const Word& one) { return one.key == key && one.theirs == word; });
+  const auto found = std::find_if(kWords.begin(), kWords.end(), [&](const ForeignValue& one) {
+    return one.key == key && one.theirs == word;
+  });
   return found == kWords.end() ? std::string_view{} : found->ours;
 }
 

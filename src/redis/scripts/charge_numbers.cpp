@@ -1,4 +1,4 @@
-#include "redis/scripts/line_numbers.hpp"
+#include "redis/scripts/charge_numbers.hpp"
 
 #include "redis/scripts/kinds.hpp"
 
@@ -181,7 +181,7 @@ base::TimePoint instant(std::uint64_t us) noexcept {
 
 // A sliding log as the script's answer describes it: all live units are in one entry at `mark`. This entry is
 // all that the limiter needs for its outcome.
-struct SpokenLog {
+struct AnsweredLog {
   std::uint64_t newest_mark;
   limit::Cost live;
   std::uint64_t mark;  // time of the oldest live entry, or of the last entry that must expire
@@ -244,7 +244,7 @@ struct ToOutcome {
     return step(limiter, {{first, second << 32 | third}});
   }
   Answer operator()(const limit::SlidingLog& limiter) const noexcept {
-    const SpokenLog log{limiter.mark_of(instant(first)), second, limiter.mark_of(instant(third))};
+    const AnsweredLog log{limiter.mark_of(instant(first)), second, limiter.mark_of(instant(third))};
     return limiter.ask(log, now, cost).outcome;
   }
   Answer operator()(const limit::Concurrency& limiter) const noexcept { return step(limiter, {{first}}); }
@@ -329,7 +329,7 @@ bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& ou
   }
   const auto left = base::TimePoint(base::Duration(end)) - now;
   if (left.count() <= 0 || (begins == 1 && outcome.allowed)) return false;
-  limit::punish(outcome, left);
+  limit::refuse_by_penalty(outcome, left);
   outcome.penalty_begins = begins == 1;
   return true;
 }
@@ -345,20 +345,20 @@ Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
   return back;
 }
 
-std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter, AnswerNumbers answer,
-                                                    base::Duration later) noexcept {
-  std::array<std::int64_t, kAnswerNumbers> told;
-  std::copy(answer.begin(), answer.end(), told.begin());
+std::array<std::int64_t, kAnswerNumbers> answer_after(const limit::Limiter& limiter, AnswerNumbers answer,
+                                                      base::Duration later) noexcept {
+  std::array<std::int64_t, kAnswerNumbers> later_answer;
+  std::copy(answer.begin(), answer.end(), later_answer.begin());
   // The numbers of all other limiters are instants and counts, which do not depend on the present time.
-  if (limit::gcra_core(limiter) == nullptr) return told;
-  if (told[0] >= later.count())
-    told[0] -= later.count();
+  if (limit::gcra_core(limiter) == nullptr) return later_answer;
+  if (later_answer[0] >= later.count())
+    later_answer[0] -= later.count();
   else
-    told = {};
-  return told;
+    later_answer = {};
+  return later_answer;
 }
 
-bool tells(const limit::Charge& line, limit::Cost asked) noexcept {
+bool answers_charge(const limit::Charge& line, limit::Cost asked) noexcept {
   const auto units = limit::units_to_fit(line);
   if (std::holds_alternative<limit::SlidingLog>(*line.limiter)) return units == asked;
   return units >= asked || !has_slots(line);

@@ -11,9 +11,9 @@
 
 namespace weir::server {
 
-class Labels {
+class CounterIndexes {
  public:
-  explicit Labels(std::size_t most) : most_(most) {}
+  explicit CounterIndexes(std::size_t most) : most_(most) {}
 
   // Returns the number of a name. If the name has no number, assigns one. Returns nullopt if all numbers are
   // taken. REQUIRES a name that is not empty.
@@ -25,7 +25,7 @@ class Labels {
     *found = name;
     return static_cast<std::size_t>(found - names_.begin());
   }
-  void free(std::size_t label) { names_[label].clear(); }
+  void free(std::size_t index) { names_[index].clear(); }
 
   // Returns the names; the index is the number. An empty name means that the number is free.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }

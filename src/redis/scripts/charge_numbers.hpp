@@ -88,12 +88,12 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 
 // Returns what the script would answer if it ran again after the time `later`, with the same state. For a
 // log, the result is right only if the log still refuses the cost then.
-[[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
-                                                                  AnswerNumbers answer,
-                                                                  base::Duration later) noexcept;
+[[nodiscard]] std::array<std::int64_t, kAnswerNumbers> answer_after(const limit::Limiter& limiter,
+                                                                    AnswerNumbers answer,
+                                                                    base::Duration later) noexcept;
 // Returns true if the script's answer to a charge of `asked` units is also right for `line`, another charge
 // of the key. The answer of a log is right for one cost only, because it does not say how `remaining` grows
 // as entries expire. The answer of a bucket with `lease` is wrong for a lower cost, which may fit into a gap.
-[[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
+[[nodiscard]] bool answers_charge(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

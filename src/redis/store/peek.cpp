@@ -1,4 +1,4 @@
-// The functions of a store that make no charge: look() and forget().
+// The functions of a store that make no charge: peek() and forget().
 #include "redis/connection/backend.hpp"
 #include "redis/prefetch/prefetching_store.hpp"
 
@@ -6,13 +6,13 @@
 
 namespace weir::redis {
 
-net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outcome,
+net::Task<net::ErrorCode> Store::peek(limit::Charge charge, limit::Outcome& outcome,
                                       base::TimePoint& server_now) {
   Call call{{&charge, 1}, {&outcome, 1}};
-  call.looks = true;
+  call.peeks = true;
   const auto refused = backend_->begin(call);
   if (refused) co_return refused;
-  co_await Park{call};
+  co_await AwaitReply{call};
   // Only `call` may be used after co_await, because the store may have been destroyed meanwhile.
   if (!call.error) server_now = call.server_now;
   co_return call.error;

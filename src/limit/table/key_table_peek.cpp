@@ -5,19 +5,20 @@
 
 namespace weir::limit {
 
-Outcome KeyTable::current_outcome(const Charge& asked, base::TimePoint now, bool overflow) const {
+Outcome KeyTable::current_outcome(const Charge& unresolved, base::TimePoint now, bool overflow) const {
   if (overflow) {
     const std::lock_guard lock(impl_->overflow.mutex);
-    const Cell shared = impl_->overflow.cell(asked.rule, asked.limiter_id, *asked.limiter);
-    auto outcome = limit::current_outcome(*asked.limiter, shared, now);
+    const Cell shared = impl_->overflow.cell(unresolved.rule, unresolved.limiter_id, *unresolved.limiter);
+    auto outcome = limit::current_outcome(*unresolved.limiter, shared, now);
     outcome.overflow = true;
     return outcome;
   }
-  const Shard& shard = impl_->shard_of(asked.key);
+  const Shard& shard = impl_->shard_of(unresolved.key);
   const std::lock_guard lock(shard.mutex);
-  Slot* slot = shard.find(asked.key);
-  const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->resolve(*slot, asked, now).charge;
+  Slot* slot = shard.find(unresolved.key);
+  const Charge charge = slot == nullptr || slot->due.rule() == unresolved.rule
+                            ? unresolved
+                            : impl_->resolve(*slot, unresolved, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
   if (sliding == nullptr) return limit::current_outcome(*charge.limiter, slot->cell, now);
@@ -29,14 +30,15 @@ Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
   Shard& shard = impl_->shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
   auto outcome = impl_->peek_at_limiter(shard, charge, now);
-  if (charge.penalty != nullptr) Impl::look_at_penalty(shard, charge, now, outcome);
+  if (charge.penalty != nullptr) Impl::check_penalty(shard, charge, now, outcome);
   return outcome;
 }
 
-Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now) {
-  Slot* slot = shard.find(asked.key);
-  const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : resolve(*slot, asked, now).charge;
+Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& unresolved, base::TimePoint now) {
+  Slot* slot = shard.find(unresolved.key);
+  const Charge charge = slot == nullptr || slot->due.rule() == unresolved.rule
+                            ? unresolved
+                            : resolve(*slot, unresolved, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
