@@ -40,9 +40,6 @@ struct Question {
   base::Duration timeout{0};  // how long the asker waits for the decision; 0: without a bound
   // True: the asker gets the answer only when the request may go on, so `timeout` includes that wait.
   bool answer_waits = false;
-  // True: the asker gets one answer to several questions, and others follow. If weir cannot decide about one
-  // of those, it refunds the charges of this one.
-  bool is_part = false;
 
   // Stores a text for `descriptors`. The result is valid as long as this object, even if it is moved.
   [[nodiscard]] std::string_view keep(std::string text) { return texts_.emplace_front(std::move(text)); }

@@ -47,7 +47,6 @@ AskCall::AskCall(ClientStream& a_client, std::shared_ptr<const AskSettings> a_se
 
 AskCall::~AskCall() {
   for (const auto& permit : unsent_permits_) worker.permits().withdraw(permit);
-  withdraw_parts(0);
   worker.give_back(std::move(buffers_loan_));
 }
 
@@ -116,7 +115,6 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   worker.counters.ask.questions(api, result_of(answer)).add();
   client.watch.note_work(took);
   if (waits && answer.wait > base::Duration{0}) co_await await_departure(decided, answer);
-  if (!holds && answer.allowed && decided.question().is_part) parts_.push_back(std::move(exchange));
   co_return answer;
 }
 
@@ -139,16 +137,6 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
     question.withdraw(503, "stopped");
     answer = error_answer(503, "this server is stopping; please retry");
   }
-}
-
-void AskCall::withdraw_parts(unsigned status) noexcept {
-  for (const auto& part : parts_) {
-    try {
-      part->withdraw(status, "call_failed");
-    } catch (const std::bad_alloc&) {  // no memory for the command to Redis, so the charge there remains
-    }
-  }
-  parts_.clear();
 }
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {

@@ -61,11 +61,6 @@ class AskCall {
   // Must be called when the answer with the permits was sent. Otherwise the call refunds their charges when
   // it ends, because the asker cannot settle permits that it does not know.
   void keep_permits() noexcept { unsent_permits_.clear(); }
-  // Must be called when weir has decided about all parts of the call (Question::is_part). Otherwise the call
-  // refunds their charges when it ends.
-  void keep_parts() noexcept { parts_.clear(); }
-  // Refunds the charges of the parts so far, because the call gets an error. `status`: that of the error.
-  void withdraw_parts(unsigned status) noexcept;
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
 
@@ -85,13 +80,12 @@ class AskCall {
   [[nodiscard]] net::Task<void> await_departure(QuestionExchange& question, ask::Answer& answer);
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 
-  QuestionExchange* question_ = nullptr;                  // set while weir decides about a question
-  net::Notification* settlement_ = nullptr;               // set while the call waits for another worker
-  net::Timer* departure_ = nullptr;                       // set while the call waits for a departure
-  std::vector<std::string> unsent_permits_;               // the permits of answers that were not sent so far
-  std::vector<std::unique_ptr<QuestionExchange>> parts_;  // admitted questions that the call may withdraw
-  std::string text_;                                      // the text of an error
-  std::string fields_;                                    // its fields
+  QuestionExchange* question_ = nullptr;     // set while weir decides about a question
+  net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
+  net::Timer* departure_ = nullptr;          // set while the call waits for a departure
+  std::vector<std::string> unsent_permits_;  // the permits of answers that were not sent so far
+  std::string text_;                         // the text of an error
+  std::string fields_;                       // its fields
 };
 
 }  // namespace weir::proxy

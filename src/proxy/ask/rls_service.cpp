@@ -61,7 +61,6 @@ class RlsDecision {
   RlsDecision(AskCall& call, ask::RlsCall&& rls)
       : call_(call),
         rls_(std::move(rls)),
-        count_(rls_.descriptors.size()),
         began_(call.worker.clock.now()),
         timeout_(http::grpc_timeout(call.buffers.head.fields)) {}
 
@@ -76,7 +75,6 @@ class RlsDecision {
 
   AskCall& call_;
   ask::RlsCall rls_;
-  const std::size_t count_;  // number of descriptors
   base::TimePoint began_;
   std::optional<base::Duration> timeout_;  // how long the asker waits, from `began_`
   std::size_t asked_ = 0;                  // number of descriptors in questions so far
@@ -96,7 +94,6 @@ ask::Question RlsDecision::next_question() {
     question.descriptors.push_back(std::move(rls_.descriptors[asked_]));
   asked_ += question.descriptors.size();
   if (only_checks(question)) question.cost = 0;
-  question.is_part = asked_ < count_;
   if (timeout_) {
     const auto left = *timeout_ - (call_.worker.clock.now() - began_);
     question.timeout = std::max(left, base::Duration{1});
@@ -105,15 +102,13 @@ ask::Question RlsDecision::next_question() {
 }
 
 net::Task<const ask::Answer*> RlsDecision::run() {
-  answers_.reserve(call_.settings.together ? 1 : count_);
-  while (asked_ < count_) {
+  const auto count = rls_.descriptors.size();
+  answers_.reserve(call_.settings.together ? 1 : count);
+  while (asked_ < count) {
     auto decision = call_.decide(next_question(), observe::AskApi::Rls);
     answers_.push_back(co_await decision);
-    if (is_decided(answers_.back())) continue;
-    call_.withdraw_parts(answers_.back().status);
-    co_return &answers_.back();
+    if (!is_decided(answers_.back())) co_return &answers_.back();
   }
-  call_.keep_parts();
   co_return nullptr;
 }
 
