@@ -14,6 +14,9 @@ namespace {
 
 using AsioReactor = asio::detail::epoll_reactor;
 
+// The most calls of epoll_wait(2) in a turn of the loop. Each returns up to 128 events to Asio's array.
+constexpr int kMostCalls = 16;
+
 // Asio has no function that returns its epoll descriptor. An explicit instantiation may name a private member
 // ([temp.spec.general]).
 template <int AsioReactor::*kMember>
@@ -101,28 +104,37 @@ void Reactor::forget(Port& port) noexcept {
 }
 
 // All ports of a report hear their events before any handler of Asio and any coroutine runs. So no coroutine
-// finds a port that knows less than another. If the kernel filled `events`, some ports have not heard yet.
+// finds a port that knows less than another. If the kernel fills `events`, it may have more, so this function
+// asks again. The number of calls is bounded, because Asio's timers wait until all these coroutines have run.
 int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept {
-  const int count = ::epoll_wait(epoll, events, room, timeout);
   Reactor* reactor = nullptr;  // of all these ports, because each io_context has its own epoll
   int others = 0;
-  for (int i = 0; i < count; ++i) {
-    auto* const port = port_of(events[i]);
-    if (port == nullptr) {
-      events[others++] = events[i];
-      continue;
+  for (int call = 0; call < kMostCalls && others < room; ++call) {
+    const int count = ::epoll_wait(epoll, events + others, room - others, call == 0 ? timeout : 0);
+    if (count < 0) return others > 0 ? others : count;
+    const bool is_all = count < room - others;
+    const int end = others + count;
+    for (int i = others; i < end; ++i) {
+      auto* const port = port_of(events[i]);
+      if (port == nullptr) {
+        events[others++] = events[i];
+        continue;
+      }
+      port->note(events[i].events);
+      reactor = &port->reactor_;
+      reactor->keep(*port);
     }
-    port->note(events[i].events);
-    reactor = &port->reactor_;
-    reactor->keep(*port);
+    if (!is_all) continue;
+    if (reactor != nullptr) ++reactor->polls_;
+    break;
   }
-  if (reactor != nullptr && count < room) ++reactor->polls_;
-  return count < 0 ? count : others;
+  return others;
 }
 
 // Coroutines must not run within Asio's wait. They could close descriptors whose events Asio still has to
 // handle. Asio runs what is posted during a wait before it waits again.
 void Reactor::keep(Port& port) noexcept {
+  if (port.is_linked()) return;  // an earlier call of epoll_wait(2) reported this port
   if (reported_.empty()) asio::post(executor_, [this] { turn(); });
   reported_.push_back(port);
 }
