@@ -7,9 +7,13 @@
 
 namespace weir::policy {
 
-Redaction::Redaction(const ClientSettings& client) : names_{"access_token"} {
+Redaction::Redaction(const ClientSettings& client)
+    : names_{"access_token"}, descriptors_{"access_token", "authorization"} {
   for (const auto* source : {&client.api_key, &client.user, &client.org, &client.service, &client.device})
-    if (source->kind == Source::Kind::Query) names_.push_back(source->name);
+    if (source->kind == Source::Kind::Query) {
+      names_.push_back(source->name);
+      descriptors_.push_back(source->name);
+    }
 }
 
 void Redaction::hide(const KeyPattern& key) {

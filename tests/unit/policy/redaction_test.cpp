@@ -45,6 +45,15 @@ TEST(Redaction, AlwaysHidesAccessTokens) {
             "/x?access_token=***&a=1");
 }
 
+TEST(Redaction, HidesCredentialsInDescriptorsOfQuestions) {
+  ClientSettings client;
+  client.api_key = {Source::Kind::Query, "key"};
+  const Redaction redaction(client);
+  for (const auto* name : {"access_token", "authorization", "key"})
+    EXPECT_TRUE(redaction.hides_descriptor(name)) << name;
+  EXPECT_FALSE(redaction.hides_descriptor("plan"));
+}
+
 TEST(Redaction, NoValueIsHiddenIfNothingReadsTheQuery) {
   std::string scratch;
   EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?api_key=a", scratch), "/x?api_key=a");
