@@ -44,7 +44,7 @@ std::string asked_of_questions(const policy::Match& match) {
 
 void add_descriptors(const policy::Match& match, std::vector<std::string>& names) {
   for (const auto& condition : match.descriptor)
-    if (condition.text.describe() != "present") names.push_back(condition.name);
+    if (!condition.text.is_present()) names.push_back(condition.name);
   if (match.negated) add_descriptors(*match.negated, names);
 }
 

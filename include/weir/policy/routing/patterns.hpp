@@ -34,6 +34,8 @@ class TextMatch {
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
   // Returns the only text that matches; null if this is not a test for equality.
+  // Returns true if every value matches that is present.
+  [[nodiscard]] bool is_present() const noexcept { return any_; }
   [[nodiscard]] const std::string* exact() const noexcept { return regex_ || any_ ? nullptr : &exact_; }
 
  private:
