@@ -184,7 +184,8 @@ net::Task<std::size_t> Session::await_head() {
     if (!ec || outlasts(ec)) continue;
     if (late_ && !inbox.empty())
       co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
-    else if (is_quiet() && !late_ && !ends_idle() && inbox.empty() && !client.has_pending())
+    else if (ec == net::asio::error::operation_aborted && is_quiet() && !late_ && !ends_idle() &&
+             inbox.empty() && !client.has_pending())
       become_quiet();
     co_return 0;
   }
