@@ -22,12 +22,6 @@ struct KeysFileEdit {
 //   fault Busy.
 // * Checks once more, immediately before it replaces the file, whether somebody has changed the file, because
 //   an editor does not use the lock. If so, it also returns Busy.
-//
-// Locks the file, so that two processes of weir never change it at the same time: the second one gets the
-// fault Busy. An editor does not use this lock. So the function checks once more, immediately before it
-// replaces the file, whether somebody has changed the file; if so, it also returns Busy.
-//
-// Blocks until the new file and its name are on the disk.
 [[nodiscard]] KeysFileEdit edit_keys_file(const std::string& path, const config::KeyEdit& edit);
 
 }  // namespace weir::server
