@@ -207,19 +207,19 @@ class Upgrades(AskTestCase):
 
 
 class Deadlines(AskTestCase):
-    def slow_weir(self):
-        """Returns a weir and its asker. Redis answers no question about /slow for ten seconds, and weir waits a second."""
+    def slow_weir(self, timeout):
+        """Returns a weir and its asker. Redis answers no question about /slow for a minute, and weir waits for `timeout`."""
         redis = self.start(Redis())
         weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP),
                              rule("redis", "100/1000day", key='["ip"]', algorithm='"fixed_window"', store='"redis"', match='{ path = "/slow" }'),
-                             state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "1s" }}')
+                             state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "{timeout}" }}')
         asker = self.asker(weir)
         self.assertTrue(asker.decide(ip=ADA, path="/slow")["allowed"])
-        redis.command("CLIENT", "PAUSE", "10000")
+        redis.command("CLIENT", "PAUSE", "60000")
         return weir, asker
 
     def test_a_question_that_takes_too_long_is_not_charged(self):
-        weir, asker = self.slow_weir()
+        weir, asker = self.slow_weir(timeout="1s")
         response = asker.post("/v1/decide", {"ip": ADA, "path": "/slow", "timeout_seconds": 0.05})
         self.assertEqual((response.status, response.json()["status"], response.json()["allowed"]), (504, 504, False))
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
@@ -227,7 +227,8 @@ class Deadlines(AskTestCase):
         self.assertEqual(weir.metric("weir_decide_questions_total", result="error"), 1)
 
     def test_an_asker_that_leaves_is_not_charged(self):
-        weir, asker = self.slow_weir()
+        # The asker must leave before the timeout ends. weir notices that it has left when the wait for Redis ends.
+        weir, asker = self.slow_weir(timeout="5s")
         leaving, before = Asker(weir.ask_port), weir.metric("weir_received_bytes_total")
         leaving.send(request_bytes("POST", "/v1/decide", body=b'{"ip": "203.0.113.7", "path": "/slow"}'))
         eventually(lambda: weir.metric("weir_received_bytes_total") > before, "the question has come")
