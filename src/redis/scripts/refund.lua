@@ -9,7 +9,8 @@
 --
 -- A key without a state is unused. Then a refund changes nothing, and a settlement to more than `reserved` charges all
 -- of `actual`, as of the time of the charge. A state of another kind, which a changed configuration has left, remains
--- unchanged.
+-- unchanged. Exception: an overdraft (a settlement from 0 to more) replaces such a state, as a charge does, because no
+-- charge came before that could have replaced it.
 --
 -- Nothing is corrected if the key was reset after the charge. A marker key (the key's name with ":reset") has the time
 -- of the reset. The marker is not in KEYS, but it is in the same slot.
@@ -45,6 +46,11 @@ local function kind_of(kind, now)
     return format('%d', (ahead - ahead % 1000) / 1000 + 2)
   end
 
+  -- Returns true for a settlement of a check to more than 0, which is an overdraft.
+  local function overdraws(reserved, actual)
+    return reserved == 0 and actual > 0
+  end
+
   -- Writes a state that lasts for `ahead` microseconds, or deletes the key if the state is unused by now.
   local function keep(key, state, ahead)
     if ahead > 0 then
@@ -62,12 +68,15 @@ local function kind_of(kind, now)
     -- departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
-      if state and #state == 16 then
-        tat, part = take('<dd', state)
+      local anew = overdraws(reserved + reserved_part, actual + actual_part)
+      -- A rule that had `lease` may have left a state with gaps. As in charge.lua, the TAT of that state counts.
+      local gapped = anew and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
+      if gapped or (state and #state == 16) then
+        tat, part = take('<dd', state, gapped and 2 or 1)
         if part >= count then
           tat, part = tat + 1, 0
         end
-      elseif state or call('EXISTS', key) == 1 then
+      elseif not anew and (state or call('EXISTS', key) == 1) then
         return
       end
       if less(actual, actual_part, reserved, reserved_part) then
@@ -197,8 +206,8 @@ local function kind_of(kind, now)
   end
 
   -- Each included file defines the function of a kind. The file may use the arguments of kind_of, `ask`,
-  -- `milliseconds`, `most_counted` and the local names of Redis's and Lua's functions above. refund_held.lua also uses
-  -- held_state.lua, which uses `become` and `now`.
+  -- `milliseconds`, `overdraws`, `most_counted` and the local names of Redis's and Lua's functions above.
+  -- refund_held.lua also uses held_state.lua, which uses `become` and `now`.
   if kind == Kind.Log then
 --#include refund_log.lua
     return logged
@@ -209,12 +218,12 @@ local function kind_of(kind, now)
     return held
   end
 
-  -- Returns the numbers in a state. Returns zeroes if the key does not exist, and nothing if the state is of another
-  -- kind.
-  local function numbers_of(key, state, kind, form, size)
+  -- Returns the numbers in a state. Returns zeroes if the key does not exist. If the state is of another kind, returns
+  -- zeroes for an overdraft (`anew`), and otherwise nothing.
+  local function numbers_of(key, state, kind, form, size, anew)
     if state and #state == size and byte(state) == kind then
       return take(form, state, 2)
-    elseif not state and call('EXISTS', key) == 0 then
+    elseif anew or (not state and call('EXISTS', key) == 0) then
       return 0, 0, 0, 0
     end
   end
@@ -222,7 +231,7 @@ local function kind_of(kind, now)
   if kind == Kind.SteppedBucket then
     -- `most`: the most tokens that may be spent after the correction.
     return function(key, state, charged_at, reserved, actual, period, count, most)
-      local anchor, spent = numbers_of(key, state, Kind.SteppedBucket, '<dd', 17)
+      local anchor, spent = numbers_of(key, state, Kind.SteppedBucket, '<dd', 17, overdraws(reserved, actual))
       if not anchor or (spent == 0 and actual < reserved) then
         return
       end
@@ -248,7 +257,7 @@ local function kind_of(kind, now)
   if kind == Kind.FixedWindow then
     -- `finish`: the end of the window in which the charge was made.
     return function(key, state, finish, reserved, actual, charged_at)
-      local stands, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24)
+      local stands, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24, overdraws(reserved, actual))
       if not stands or (used > 0 and stands > finish) then
         return
       end
@@ -269,7 +278,8 @@ local function kind_of(kind, now)
 
   -- Sliding window by weight: corrects the previous or the current count, if the charge was made in that window.
   return function(key, state, period, charged_at, reserved, actual)
-    local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24)
+    local anew = overdraws(reserved, actual)
+    local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24, anew)
     if not start or (previous + current == 0 and actual < reserved) then
       return
     end

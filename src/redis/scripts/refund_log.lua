@@ -97,21 +97,24 @@
       return log
     end
 
-    -- Returns the log of a key; an empty log if the key does not exist. Returns nil if the key has a state of another
-    -- kind, or another Redis type than a list.
-    local function log_of(key, state)
-      if state then
-        return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil
+    -- Returns the log of a key; an empty log if the key does not exist. If the key has a state of another kind, or
+    -- another Redis type than a list, returns an empty log for an overdraft (`anew`), and otherwise nil.
+    local function log_of(key, state, anew)
+      if state and byte(state) == Kind.Log and #state % 11 == 1 then
+        return string_log(key, state)
       end
-      local head = ask('LINDEX', key, 0)
-      if head == nil then
-        return nil
+      local head
+      if not state then
+        head = ask('LINDEX', key, 0)
       end
-      return head and list_log(key) or string_log(key, pack('<BI7I4', Kind.Log, 0, 0))
+      if head then
+        return list_log(key)
+      end
+      return (head == false or anew) and string_log(key, pack('<BI7I4', Kind.Log, 0, 0)) or nil
     end
 
     local function logged(key, state, charged_at, reserved, actual, from, expiry, most, strict)
-      local log = expiry > now and log_of(key, state)
+      local log = expiry > now and log_of(key, state, overdraws(reserved, actual))
       if not log then
         return false
       end

@@ -159,6 +159,69 @@ TEST_F(SettleScript, RandomSettlementsGiveTheSameOutcomesAsTheModel) {
   }
 }
 
+// A reload changes the algorithm of a rule with `overdraft`. Checks charge nothing, so the state of the old
+// algorithm is still in Redis when the overdraft is charged.
+class OverdraftAfterReload : public ::testing::Test {
+ protected:
+  static std::vector<limit::Limiter> limiters() {
+    const limit::Rate five{5, 1h};
+    return {limit::TokenBucket::make(five, 5).value(), limit::SteppedBucket::make(five, 5).value(),
+            limit::FixedWindow::make(five).value(),    limit::SlidingWindow::make(five).value(),
+            limit::SlidingLog::make(five).value(),     limit::Concurrency::make(5).value()};
+  }
+  Outcome check(const limit::Limiter& limiter) {
+    const limit::Charge line{key_, &limiter, 0};
+    Outcome outcome;
+    base::TimePoint then;
+    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then),
+              ReplyReading::Answer);
+    return outcome;
+  }
+  void overdraw(const limit::Limiter& limiter, Cost units) {
+    EXPECT_EQ(scripts_.refund({{key_, &limiter, 0}, begin_, units}).numbers.at(0), 1);
+  }
+
+  Server server_;
+  TimedScripts scripts_{server_};
+  const base::TimePoint begin_{1'800'000'000s};
+  const limit::Key key_ = limit::key_of(1);
+};
+
+TEST_F(OverdraftAfterReload, OverdraftReplacesTheStateOfAnotherAlgorithm) {
+  const auto all = limiters();
+  scripts_.set_clock(begin_);
+  for (std::size_t before = 0; before < all.size(); ++before)
+    for (std::size_t after = 0; after < all.size(); ++after) {
+      if (before == after || limit::holds(all[after])) continue;
+      for (int variant = 0; variant < 2; ++variant) {  // a string, and then a list or a sorted set
+        SCOPED_TRACE(limit::describe(all[before]) + " to " + limit::describe(all[after]));
+        scripts_.forget_all();
+        for (std::uint64_t i = 0; i < 4; ++i) {
+          const limit::Charge old{key_, &all[before]};
+          scripts_.set_clock(begin_ + i * 1us);
+          scripts_.charge({&old, 1}, {1, i + 1, 1h});
+        }
+        EXPECT_EQ(check(all[after]).remaining, 5U);
+        overdraw(all[after], 3);
+        EXPECT_EQ(check(all[after]).remaining, 2U);
+        overdraw(all[after], 9);
+        EXPECT_FALSE(check(all[after]).allowed);
+      }
+    }
+}
+
+TEST_F(OverdraftAfterReload, OverdraftAddsToTheChargesOfABucketThatHadALease) {
+  const auto bucket = limiters()[0];
+  scripts_.set_clock(begin_);
+  limit::Charge leased{key_, &bucket, 4};
+  leased.lease = 1;
+  scripts_.charge({&leased, 1});
+  EXPECT_EQ(check(bucket).remaining, 1U);
+  overdraw(bucket, 3);
+  EXPECT_FALSE(check(bucket).allowed);
+  EXPECT_EQ(check(bucket).retry_after, 12min * 3);
+}
+
 class ResetScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kReset{1'800'000'000s};
