@@ -205,8 +205,8 @@ local function kind_of(kind, now)
     return answer
   end
 
-  -- Each included file defines the function of a kind. The file may use the arguments of kind_of, `ask`,
-  -- `milliseconds`, `overdraws`, `most_counted` and the local names of Redis's and Lua's functions above.
+  -- Each included file defines the function of a kind. The file may use the arguments of kind_of, and the local names
+  -- of Redis's and Lua's functions above. It may also use `ask`, `milliseconds`, `overdraws` and `most_counted`.
   -- refund_held.lua also uses held_state.lua, which uses `become` and `now`.
   if kind == Kind.Log then
 --#include refund_log.lua
