@@ -141,12 +141,36 @@ TEST_F(KeyTableChecks, CheckOfAnElasticRuleCountsUnderNoneOfItsLimits) {
 
 // In a full table, new keys share one overflow cell.
 TEST_F(KeyTableChecks, CheckAlsoDecidesByTheOverflowCell) {
-  const auto client = fill(table_, one_) + 1;
-  EXPECT_FALSE(check(one_, kStart, client).allowed) << "the key that filled the table has charged the cell";
+  const auto client = fill(table_, one_);
+  EXPECT_FALSE(check(one_, kStart, client).allowed) << "this key found no slot, and has charged the cell";
   EXPECT_TRUE(outcomes_[0].overflow);
   const auto charges = table_.stats().overflowed;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(check(one_, kStart + 1h, client).allowed);
   EXPECT_EQ(table_.stats().overflowed, charges);
+}
+
+// A key that had no slot gets one when other keys are evicted. Its slot starts as a copy of the overflow
+// cell. An overdraft must then charge this key alone.
+TEST_F(KeyTableChecks, OverdraftAfterACheckThatTheOverflowCellRefusesChargesItsKeyAlone) {
+  for (const Limiter& limiter :
+       {token_bucket("5/h", 5), gcra("5/h", 4), Limiter(SteppedBucket::make(rate("5/h"), 5).value())}) {
+    SCOPED_TRACE(describe(limiter));
+    KeyTable table(64);
+    fill(table, token_bucket("1/3s", 1));
+    ASSERT_TRUE(charge(table, {line(500'000, limiter, 7, 5)}, kStart));
+    ASSERT_TRUE(outcomes_[0].overflow);
+    const auto later = kStart + 4s;  // the limits of the keys that filled the table have refilled
+    const auto check = line(500'001, limiter, 7, 0), other = line(500'002, limiter, 7, 0);
+    ASSERT_FALSE(charge(table, {other}, later));
+    const auto before = outcomes_[0].retry_after;
+    ASSERT_FALSE(charge(table, {check}, later));
+    EXPECT_FALSE(outcomes_[0].overflow);
+    table.settle(check, {later, 100, later}, outcomes_[0].overflow);
+    ASSERT_FALSE(charge(table, {check}, later));
+    EXPECT_GT(outcomes_[0].retry_after, before) << "the key has a debt";
+    ASSERT_FALSE(charge(table, {other}, later));
+    EXPECT_EQ(outcomes_[0].retry_after, before) << "other keys have none";
+  }
 }
 
 }  // namespace
