@@ -387,12 +387,14 @@ AdmissionResult AdmissionController::fall_back(limit::ChargeSet unanswered) {
   remember_message_rules(unanswered);
   remote.remove(unanswered);
   if (!remote.empty() && !remote_charged_) {
+    overdraw_fallback();
     buffers_.fallback.clear();
     auto refusal = rule();
     refund();
     return refusal;
   }
   if (closed != nullptr) {
+    if (!buffers_.request.descriptors.empty()) overdraw();
     forget_charges();
     refund();
     return {.closed = closed};

@@ -139,6 +139,7 @@ class AdmissionController {
   [[nodiscard]] bool refuses_so_far(base::TimePoint now, AdmissionResult& admission_result);
   [[nodiscard]] AdmissionResult rule();
   void overdraw();
+  void overdraw_fallback();
   void overdraw_late(limit::ChargeSet unanswered);
   [[nodiscard]] AdmissionResult fall_back(limit::ChargeSet unanswered);
   void count(const policy::Bill& bill, bool admitted);

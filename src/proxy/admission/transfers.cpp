@@ -138,11 +138,17 @@ void AdmissionController::overdraw() {
   using Store = Settlements::Store;
   auto& remote = buffers_.evaluation.remote;
   settlements_.overdraw(buffers_.evaluation.local, Store::Table, charged_at_, decided_at_);
-  if (!overdrawn_late_) settlements_.overdraw(buffers_.fallback, Store::Table, decided_at_, decided_at_);
+  overdraw_fallback();
   if (remote.empty() || !config_.names_agreed) return;
   const bool was_asked = local_charged_ || refused_without_redis_;
   const auto there = was_asked ? redis_now_ : worker_.redis->server_time(remote.charges().front().key);
   settlements_.overdraw(remote, Store::Redis, there, decided_at_);
+}
+
+// Charges the overdrafts of rules that Redis could not be asked about, in this process.
+void AdmissionController::overdraw_fallback() {
+  if (overdrawn_late_) return;
+  settlements_.overdraw(buffers_.fallback, Settlements::Store::Table, decided_at_, decided_at_);
 }
 
 // Charges the overdrafts of lines that Redis has not answered in time. The charges follow the late checks on

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,11 +76,13 @@ struct Site : LoneWorker {
 // One request. The destructor refunds its charges unless keep() was called. `meanwhile` runs after the
 // command was sent to Redis and before the reply is read.
 struct Asked {
-  explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
+  explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {},
+                 std::span<const policy::Descriptor> descriptors = {})
       : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
     space.request.head = &head;
     space.rules = site.config.rules;
     space.request.client.user = user;
+    space.request.descriptors = descriptors;
     unanswered = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
     if (unanswered) return;
     bool done = false;
@@ -358,6 +361,29 @@ TEST_F(AdmissionCluster, RefusalByOneRedisNodeLeavesNoRuleCharged) {
   EXPECT_EQ(rest.verdict(), Verdict::Forward);
   EXPECT_EQ(rest.space.evaluation.remote.outcomes()[0].remaining, 3U)
       << "one of five units was used before, and one now";
+}
+
+// An overdraft is used already. So this process is charged for the node that is down, although the reachable
+// node refuses the question.
+TEST_F(AdmissionCluster, OverdraftOfAnUnreachableNodeIsChargedHereThoughTheOtherNodeRefuses) {
+  Asked(site, user).admission.keep();
+  auto& budget = config.rules[2];
+  cluster[node_of(budget, user)].kill();
+  budget.overdraft = true;
+  budget.cost = 4;
+  budget.local_share = budget.limiter;
+  const std::vector<policy::Descriptor> question = {{.entries = {{"team", "a"}}}};
+  const Asked refused(site, user, {}, question);
+  EXPECT_EQ(refused.verdict(), Verdict::Reject);
+  EXPECT_EQ(refused.ruling.decision.rule, &config.rules[0]);
+  EXPECT_EQ(site.counters.settlements(2, observe::Settled::Debt).value(), 1U);
+  budget.overdraft = false;
+  budget.cost = 1;
+  config.rules[0].match.methods = {"NONE"};
+  const Asked rest(site, user);
+  EXPECT_EQ(rest.verdict(), Verdict::Forward);
+  ASSERT_EQ(rest.space.fallback.charges().size(), 1U);
+  EXPECT_EQ(rest.space.fallback.outcomes()[0].remaining, 4U) << "four of nine units were used, and one now";
 }
 
 }  // namespace

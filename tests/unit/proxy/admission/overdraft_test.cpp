@@ -100,6 +100,16 @@ TEST_F(Overdrafts, OverdraftIsChargedThoughAnotherRuleRefuses) {
   EXPECT_FALSE(ask({ann(0), call(0)}).allowed()) << "a refused check refuses the call";
 }
 
+TEST_F(Overdrafts, OverdraftIsChargedThoughARuleIsClosedWithoutRedis) {
+  auto& calls = config.rules[1];
+  calls.store = policy::Store::Redis;
+  calls.on_store_failure = policy::OnStoreFailure::Closed;
+  const auto& asked = ask({ann(30), call()});
+  EXPECT_EQ(asked.result.closed, &calls);
+  EXPECT_EQ(ask({ann(0)}).outcome().remaining, 70U);
+  EXPECT_EQ(counters.settlements(0, observe::Settled::Debt).value(), 1U);
+}
+
 TEST_F(Overdrafts, RefundDoesNotReturnAnOverdraft) {
   auto& asked = ask({ann(30), call()});
   EXPECT_TRUE(asked.allowed());
