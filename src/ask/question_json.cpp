@@ -47,6 +47,7 @@ MemberFault take_attributes(const json::value& value, Question& question) {
   policy::Descriptor descriptor;
   for (const auto& member : value.get_object()) {
     std::string text;
+    if (member.key().empty()) return R"("attributes" has a member without a name)";
     if (auto fault = take_text(member.value(), member.key(), text))
       return "\"attributes\": " + *fault + R"(; write numbers in quotes, such as "7")";
     const auto key = question.keep(std::string(member.key()));

@@ -118,6 +118,7 @@ TEST(QuestionJson, NamesTheWrongMember) {
   EXPECT_EQ(fault_in(R"({"permit": "yes"})"), "\"permit\" is neither true nor false");
   EXPECT_EQ(fault_in(R"({"headers": ["a"]})"), R"("headers" is not an object such as {"X-Tenant": "acme"})");
   EXPECT_EQ(fault_in(R"({"headers": {"A": ["x", 1]}})"), R"("headers": "A" is not a string)");
+  EXPECT_EQ(fault_in(R"({"attributes": {"": "a"}})"), R"("attributes" has a member without a name)");
   EXPECT_EQ(fault_in(R"({"attributes": {"a": 7}})"),
             R"("attributes": "a" is not a string; write numbers in quotes, such as "7")");
   EXPECT_EQ(fault_in(R"({"timeout_seconds": 0})"),
