@@ -142,6 +142,11 @@ class Faults(ProtocolTestCase):
         answer, _ = self.octets(self.server, b"{}", path="/v1/decide", kind="application/json")
         self.assertEqual((answer.status, answer["content-type"]), (415, "application/json"))
 
+    def test_call_that_is_no_post_gets_405(self):
+        with Http2Client(self.server.port) as client:
+            stream = client.open("GET", SHOULD_RATE_LIMIT, [("content-type", "application/grpc")])
+            self.assertEqual(client.read(stream)["grpc-message"], "a gRPC call is a POST request")
+
     def test_connection_serves_further_calls_after_faults(self):
         with Http2Client(self.server.port) as client:
             fields = [("content-type", "application/grpc")]

@@ -209,6 +209,7 @@ net::Task<Ending> refuse_timeout(AskCall& call) {
 net::Task<Ending> serve_rls(AskCall& call) {
   const auto& head = call.buffers.head;
   if (!http::is_grpc(head.fields)) return call.error(415, "this listener serves only gRPC calls");
+  if (head.method != "POST") return call.error(405, "a gRPC call is a POST request", "Allow: POST\r\n");
   if (http::find_field(head.fields, "grpc-timeout") != nullptr && !http::grpc_timeout(head.fields)) {
     if (head.path == kUnaryMethods[0].path) count_wrong_call(call);
     return refuse_timeout(call);
