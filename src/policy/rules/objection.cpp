@@ -144,6 +144,9 @@ std::string describe(const Rejection& rejection) {
   if (rejection.json != JsonFault::None)
     return "the cost in the " + printable(describe(rejection.rule->cost_from)) +
            " cannot be read: the request body " + std::string(describe(rejection.json));
+  if (rejection.rule->cost_from.kind == CostSource::Kind::None)
+    return "the costs of the question for one key of rule " + rejection.rule->name + " add up to more than " +
+           std::to_string(limit::kMaxCost) + "; ask several questions";
   return "the cost in the " + printable(describe(rejection.rule->cost_from)) + " is not a " +
          (rejection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
          std::to_string(limit::kMaxCost);

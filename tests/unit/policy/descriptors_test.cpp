@@ -161,8 +161,10 @@ TEST_F(Descriptors, SumOfCostsAboveTheMostIsRejected) {
   ask({{"user", "ada"}}).cost = 1;
   const auto rejection = collect();
   EXPECT_EQ(rejection.rule, rules_.data());
-  EXPECT_EQ(describe(rejection),
-            "the cost in the request is not a whole number that amounts to 1 to 2147483648");
+  EXPECT_EQ(
+      describe(rejection),
+      "the costs of the question for one key of rule by-user add up to more than 2147483648; ask several "
+      "questions");
   EXPECT_TRUE(evaluation_.local.empty());
   rules_[0].mode = Mode::Shadow;
   EXPECT_EQ(charged(), Charged{}) << "a shadow rule with a rejection is left out";
