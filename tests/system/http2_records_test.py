@@ -96,7 +96,7 @@ class Log(LoggedTestCase):
             self.assertEqual((one["protocol"], other["protocol"], other["status"]), ("HTTP/1.1", "HTTP/2", response.status))
             self.assertRegex(other.get("key", "0" * 32), "^[0-9a-f]{32}$")
             self.assertIn(response["x-request-id"], (None, other["request_id"]))
-        self.assertEqual(self.documented() - {name for line in new for name in line}, {"queued_us", "paced_us"})
+        self.assertEqual(self.documented() - {name for line in new for name in line}, {"queued_us", "paced_us", "question"})
         self.assertEqual([line["bytes_in"] for line in new if line["target"] == "/api/up"], [5])
         self.assertNotIn("gold", paths[1].read_text())
 
