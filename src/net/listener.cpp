@@ -217,15 +217,15 @@ ListeningSocket::~ListeningSocket() {
 }
 
 AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
-  owns_file_ = false;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   const asio::generic::stream_protocol protocol(bound.ss_family,
                                                 bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
   AcceptorSocket acceptor(executor);
-  acceptor.assign(protocol, fd_);  // if assign() throws, this object still owns the descriptor
+  acceptor.assign(protocol, fd_);  // if assign() throws, this object still owns the descriptor and the file
   fd_ = -1;
+  owns_file_ = false;
   return acceptor;
 }
 
