@@ -170,7 +170,7 @@ std::vector<std::string> Listeners::activate(std::vector<Wanted> wanted, std::si
       const auto old = std::find_if(before.begin(), before.end(),
                                     [&](const Listener& each) { return each.number == listener.number; });
       listener.sockets = std::move(old->sockets);
-      // must be set before acceptor() below uses them
+      // acceptor() below uses the name and the permits, so they must be set first
       listener.name = std::move(old->name);
       listener.open_permits = std::move(old->open_permits);
       before.erase(old);

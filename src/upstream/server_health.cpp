@@ -26,9 +26,9 @@ ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::T
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                           std::uint64_t random) noexcept {
-  // While the server is ejected, a failure counts only if the request was sent after the trial began. Without
-  // a trial, the request must be sent after the ejection time: requests without a trial are sent while all
-  // servers are ejected.
+  // While the server is ejected, a failure counts only if its request was sent after the trial began. If no
+  // trial has begun, it counts only if its request was sent after the ejection time. (weir sends requests to
+  // ejected servers while all servers are ejected.)
   const auto tried_from = trial_ == Trial::None ? ejected_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

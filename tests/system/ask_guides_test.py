@@ -142,7 +142,7 @@ class Behind:
         self.assertEqual(self.weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 50)
         self.assertLess(self.weir.metric("weir_connections_accepted_total"), 20, "admin listener included")
 
-    def test_while_weir_is_stopped(self):
+    def test_closed_proxy_refuses_and_open_proxy_forwards_while_weir_is_stopped(self):
         port = closed_port()
         closed, opened = self.start(self.make_proxy(port=port)), self.start(self.make_proxy(self.opened, port))
         self.assertEqual(self.ask("/", proxy=closed).status, self.away[0])
@@ -151,7 +151,7 @@ class Behind:
         self.assertEqual(self.upstream.exchanges[-1].body, b"text")
         self.assertEqual(self.ask("/forbidden", proxy=opened).status, 403)
 
-    def test_while_weir_does_not_answer(self):
+    def test_closed_proxy_refuses_and_open_proxy_forwards_while_weir_does_not_answer(self):
         closed, opened = self.start(self.make_proxy(patient=False)), self.start(self.make_proxy(self.opened, patient=False))
         pause(self.weir)
         try:

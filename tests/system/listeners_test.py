@@ -63,7 +63,7 @@ class ListenerHostNames(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             status_at("127.0.0.1", weir.port, "/")
 
-    def test_address_of_a_listener_name_that_belongs_to_another_host_is_skipped(self):
+    def test_listener_skips_addresses_of_its_host_name_that_another_host_has(self):
         weir = self.weir("192.0.2.1 127.0.0.2")
         self.assertEqual(status_at("127.0.0.2", weir.port, "/"), 200)
 

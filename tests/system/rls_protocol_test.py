@@ -254,7 +254,7 @@ class Stores(ProtocolTestCase):
         self.refused(grpc.StatusCode.UNAVAILABLE, lambda: client.ask("edge", {"path": "/"}, {"user": "ann"}))
         self.assertEqual(client.ask("edge", {"path": "/"}).statuses[0].limit_remaining, 0)
 
-    def test_local_rule_without_redis_counts_here(self):
+    def test_rule_with_local_fallback_counts_in_this_process_after_redis_is_lost(self):
         client = self.service_with_redis("local")
         self.redis.kill()
         self.assertEqual(self.codes(client, 4, "edge", {"user": "ann"}), [OK] * 3 + [OVER_LIMIT])

@@ -42,7 +42,7 @@ class Http2FloodGuard {
   // The cheap frames that are permitted in a time window. Each request or DATA frame permits kPerWork more.
   static constexpr std::uint64_t kFree = 500;
   static constexpr std::uint64_t kPerWork = 4;
-  // A cut frame permits one WINDOW_UPDATE for this many octets.
+  // A DATA frame that the client's windows cut short permits one WINDOW_UPDATE for this many octets.
   static constexpr std::uint64_t kPerUpdate = 32;
   static constexpr base::Duration kWindow{10'000'000};
 

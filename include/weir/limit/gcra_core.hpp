@@ -75,7 +75,7 @@ class GcraCore {
 
  private:
   GcraCore() = default;
-  // The bounds of one step for a request of a given cost.
+  // The numbers by which one step measures a request of a given cost.
   struct Measure {
     Ticks unit;     // the unit of `remaining`: T, or for a queue T × the request's cost
     Ticks depth;    // how far ahead of now the TAT may be after the charge

@@ -36,7 +36,7 @@ namespace weir::policy {
 struct Rejection {
   const Rule* rule = nullptr;     // null: no rejection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
-  // Why weir cannot read the body. Whole: the body is readable, so it is not the cause.
+  // Why weir cannot read the body, if that is the cause of the rejection; otherwise Whole.
   RequestBody::State body = RequestBody::State::Whole;
   // Set if the request has several different values for a key, a cost or a condition.
   std::optional<Ambiguity> ambiguity{};

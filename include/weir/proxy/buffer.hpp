@@ -106,7 +106,8 @@ class Inbox {
   [[nodiscard]] std::size_t size() const noexcept {
     return block_ ? block_.get_deleter().size : pool_.block_size();
   }
-  // Returns where unread bytes may begin.
+  // Returns the first place in the block at which unread bytes may begin: behind a pinned head, if it is in
+  // this block.
   [[nodiscard]] std::size_t front() const noexcept { return head_block_ ? 0 : pinned_; }
   void rewind() noexcept { begin_ = end_ = front(); }
 

@@ -29,8 +29,8 @@ class BodyCopy final : public BodyObserver {
   void complete(std::string_view) override {}
   [[nodiscard]] bool wants_trailers() const noexcept override { return false; }
 
-  // Appends the copied octets to `out` as HTTP/1.1 text: the beginning of a body with this framing. REQUIRES
-  // is_whole().
+  // Appends the octets taken so far to `out`, framed as the beginning of an HTTP/1.1 body: one chunk if
+  // `framing` is Chunked. The rest of the body follows. REQUIRES is_whole().
   void append_to(std::string& out, http::Framing framing) const;
 
  private:

@@ -50,8 +50,8 @@ for bill = 2, bills do
 end
 
 -- Makes the function that checks lines of a kind. (Lines of Kind.Gcra are checked by the main loop below.) The function
--- checks line i and sets the line's answer. It returns true if the line fits, false if not, and nil if the client must
--- send other windows.
+-- checks line i and sets the line's answer. It returns true if the line fits, false if not, and nil if weir must ask
+-- again with other calendar windows.
 --
 -- `beyond`: true if the line must be charged even if it does not fit; buckets ignore `beyond`. `known`: a table that
 -- the functions of all kinds share. known.others belongs to ask(). known.stays has the lines that are written even if

@@ -141,7 +141,8 @@ TEST(QuestionJson, AcceptsWholeCostsWithinTheBound) {
 }
 
 TEST(QuestionJson, RejectsAPermitOfACheck) {
-  const std::string fault = R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
+  const std::string fault =
+      R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
   EXPECT_EQ(fault_in(R"({"cost": 0, "permit": true})"), fault);
   EXPECT_EQ(fault_in(R"({"permit": true, "cost": 0})"), fault);
   EXPECT_EQ(read_one(R"({"cost": 0, "permit": false})").cost, 0U);

@@ -228,17 +228,23 @@ TEST(QuestionRules, ThatNeedTheEndOfARequestAreWarnedOfIfOnlyEnvoyAsks) {
       << "a rule that requests can meet, too";
 }
 
-TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
+TEST(QuestionRules, RejectDomainsInARouteAndEmptyListsOfDomains) {
   EXPECT_THAT(
       mistakes_in(with("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { domains = [\"a\"] }\n")),
       ElementsAre(AllOf(HasSubstr("domains: found in a [[route]]"), HasSubstr("expected it in a [[rule]]"))));
   EXPECT_THAT(mistakes_in(with_rule("match = { domains = [] }\n")),
               ElementsAre(HasSubstr("domains: found none; expected domains")));
+}
+
+TEST(QuestionRules, RejectMessagesAndBandwidthInARuleThatNeedsADescriptor) {
   EXPECT_THAT(mistakes_in(with_rule("key = [\"descriptor:user\"]\nmessages = \"1/s\"\n")),
               ElementsAre(HasSubstr("messages: found in a rule that needs a descriptor")));
   EXPECT_THAT(mistakes_in(with("[[rule]]\nname = \"x\"\nbandwidth = \"1MiB/s\"\nkey = [\"ip\"]\nmatch = { "
                                "descriptor = { a = \"b\" } }\n")),
               ElementsAre(HasSubstr("bandwidth: found in a rule that needs a descriptor")));
+}
+
+TEST(QuestionRules, RejectDescriptorsWithoutANameOrAValue) {
   for (const char* match : {"{ descriptor = { a = \"\" } }", "{ not = { descriptor = { a = \"\" } } }"})
     EXPECT_THAT(mistakes_in(with_rule("match = " + std::string(match) + "\n")),
                 ElementsAre(HasSubstr("descriptor: found no value for \"a\", but an empty value counts as "
@@ -252,10 +258,13 @@ TEST(QuestionRules, RejectConditionsInRoutesAndSettingsThatNoQuestionMeets) {
 
 TEST(QuestionRules, OverdraftIsReadAndShown) {
   const std::string tokens = "key = [\"descriptor:user\"]\noverdraft = true\n";
-  const auto settings = parse_settings(asked("serves = \"rls\"\n[[rule]]\nname = \"a\"\nlimit = \"9/h\"\n" + tokens), kFile);
+  const auto settings =
+      parse_settings(asked("serves = \"rls\"\n[[rule]]\nname = \"a\"\nlimit = \"9/h\"\n" + tokens), kFile);
   EXPECT_TRUE(settings.rules[0].overdraft);
   EXPECT_THAT(describe(settings), HasSubstr(", charged beyond the limit"));
-  EXPECT_FALSE(parse_settings(with_rule("key = [\"descriptor:user\"]\noverdraft = false\n"), kFile).rules[0].overdraft);
+  EXPECT_FALSE(parse_settings(with_rule("key = [\"descriptor:user\"]\noverdraft = false\n"), kFile)
+                   .rules[0]
+                   .overdraft);
 }
 
 TEST(QuestionRules, RejectOverdraftsThatCannotBeCharged) {
@@ -271,13 +280,15 @@ TEST(QuestionRules, RejectOverdraftsThatCannotBeCharged) {
               ElementsAre(HasSubstr("overdraft: found beside an algorithm that counts requests in flight")));
   EXPECT_THAT(mistake(hourly + "algorithm = \"leaky_bucket\"\n"),
               ElementsAre(HasSubstr("overdraft: found beside leaky_bucket")));
-  EXPECT_THAT(mistake(hourly, "charge = { status = \"401\" }\n"),
-              ElementsAre(HasSubstr("overdraft: found beside a cost or charge that depends on the response")));
+  EXPECT_THAT(
+      mistake(hourly, "charge = { status = \"401\" }\n"),
+      ElementsAre(HasSubstr("overdraft: found beside a cost or charge that depends on the response")));
   EXPECT_THAT(mistake(hourly, "elastic = { limit = \"99/h\", while_load_below = 0.5 }\n"),
               ElementsAre(HasSubstr("overdraft: found beside elastic")));
   EXPECT_THAT(mistake(hourly, "penalty = { for = \"1h\" }\n"),
               ElementsAre(HasSubstr("overdraft: found beside penalty")));
-  EXPECT_THAT(mistake("limit = \"900/h\"\n", "store = \"redis\"\nlease = \"10%\"\n[state]\nredis = { url = \"redis://a\" }\n"),
+  EXPECT_THAT(mistake("limit = \"900/h\"\n",
+                      "store = \"redis\"\nlease = \"10%\"\n[state]\nredis = { url = \"redis://a\" }\n"),
               ElementsAre(HasSubstr("overdraft: found beside lease")));
 }
 

@@ -137,7 +137,7 @@ TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmAreCountedAsInLocalMemory) {
     for (int request = 0; request < 12; ++request) {
       ask_both({any_bill()});
       ASSERT_FALSE(HasFailure()) << "request " << request << ", at " << now_.time_since_epoch().count();
-      // The last time of the test, because doubles are not exact beyond it.
+      // The last time of the test. 100 years later, doubles of microseconds are no longer exact.
       constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
       now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
                       kLast);
