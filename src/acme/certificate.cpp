@@ -47,7 +47,7 @@ Certificate first_of(std::string_view pem) {
 }
 
 // Returns true if all certificates in the text can be read. A listener cannot use a chain with an unreadable
-// one.
+// certificate.
 bool is_whole(std::string_view pem) {
   const Bio source(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   const auto no_question = [](char*, int, int, void*) { return -1; };

@@ -26,7 +26,8 @@ bool is_clients(const http::Field& field, bool authorization_is_token) noexcept 
                       [&](std::string_view name) { return http::equal_ignoring_case(field.name, name); });
 }
 
-// Returns the name of the first field of these that appears several times; empty: none does.
+// Returns the first field name of kUri, kMethod, kHost and kProto that appears several times; empty: none
+// does.
 std::string_view repeated_field(const http::Fields& fields) {
   for (const auto name : {kUri, kMethod, kHost, kProto}) {
     const auto named = [&](const http::Field& field) { return http::equal_ignoring_case(field.name, name); };

@@ -1,5 +1,5 @@
-// Finds a member that an object has more than once. Parsers disagree on which of the two counts, so a program
-// in between may have read the other one. Pure.
+// Finds a member that an object has more than once. Parsers disagree on which of the two values counts. So a
+// proxy before weir may have read another value than weir. Pure.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1, but that ignores the rule for future clock changes
-// at the end of a zone file. With it, New York would have no summer time from 2038 on.
+// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1, but that library ignores the rule for future clock
+// changes at the end of a zone file. With tz.h, New York would have no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ namespace json = boost::json;
 
 constexpr unsigned kOk = 200;
 
-// Thrown if a running weir refuses the request.
+// Thrown if a running weir does not accept the token, or fails to process a request.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -44,8 +44,9 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Returns the JSON object of the reply. If the status is not 200, throws Refusal with the reply's error
-// message. Throws NotWeir if the object has no member `wanted`.
+// Returns the JSON object of the reply. If the status is not 200, throws an exception with the reply's error
+// message: Refusal for 401 and 5xx, otherwise InvalidRequest. Throws NotWeir if the object has no member
+// `wanted`.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -99,8 +100,8 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   return {method, url};
 }
 
-// Adds to the request what --domain, --exact, --cost and --descriptor say. They describe a question to weir
-// (weir/ask/question.hpp). Returns false if the request then has no member.
+// Adds to the request what --domain, --exact, --cost and --descriptor say. These options describe a question
+// to weir (weir/ask/question.hpp). Returns false if the request then has no member.
 bool add_question(const ExplainOptions& options, json::object& explain_request) {
   if (!options.domain.empty()) explain_request["domain"] = options.domain;
   if (options.exact) explain_request["exact"] = true;

@@ -36,8 +36,8 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-// Returns the first octet from `at` on that is of none of the classes `kWanted`, or `end`. Compares with the
-// end once for four octets, because most octets of a head pass through here.
+// Returns the first octet from `at` on that is in none of the classes `kWanted`; `end` if there is none.
+// Checks for the end only once for four octets, because this function reads most octets of a head.
 template <unsigned char kWanted>
 const char* skip(const char* at, const char* end) noexcept {
   for (; end - at >= 4; at += 4) {

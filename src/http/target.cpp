@@ -103,7 +103,7 @@ void take_name(std::string_view& rest, std::string& out, PathStyle style) {
 
 // Moves one segment and its slash from `rest` to `out`. For a dot segment, moves nothing, but removes the
 // segments of `out` that it cancels. `out` must end with a slash. Afterwards `out` ends with a slash again,
-// unless this was the last segment and has a name.
+// unless it ends with the name of the path's last segment.
 void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   const std::size_t begin = out.size();
   take_name(rest, out, style);
@@ -123,7 +123,7 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
 // The properties of a path segment that matter when dot segments are removed, and on which servers may
 // disagree.
 struct Segment {
-  std::size_t dots = 0;  // the number of dots if the name consists of dots only; otherwise 0
+  std::size_t dots = 0;  // for a dot segment: its number of dots, 1 or 2; otherwise 0
   bool empty = true;     // true: the name is empty
   bool parameters = false;
   bool encoded_slash = false;  // true: the name contains an encoded slash (is_encoded_slash())

@@ -15,7 +15,7 @@ constexpr std::string_view kKey = "sec-websocket-key";
 constexpr std::string_view kAccept = "sec-websocket-accept";
 
 std::string base64(std::span<const std::uint8_t> octets) {
-  // the size that the longest input, a SHA-1 digest, needs, with the NUL that EVP_EncodeBlock appends
+  // room for the longest input (a SHA-1 digest) in base64, and for the NUL that EVP_EncodeBlock() appends
   std::array<std::uint8_t, 4 * ((SHA_DIGEST_LENGTH + 2) / 3) + 1> text{};
   const int size = EVP_EncodeBlock(text.data(), octets.data(), static_cast<int>(octets.size()));
   return {reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(size)};

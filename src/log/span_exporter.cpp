@@ -88,8 +88,8 @@ void SpanExporter::export_rest() {
 }
 
 // Waits at most `pause` for a full batch, then moves up to kBatch spans from the queue to batch_. If batch_
-// still has the spans of a POST that failed, moves none, and waits the whole pause before they are sent
-// again. Returns false if there is nothing to send or `stop` is requested.
+// still has the spans of a POST that failed, moves none and waits the whole pause. The caller then sends
+// these spans again. Returns false if there is nothing to send or `stop` is requested.
 bool SpanExporter::take_batch(const std::stop_token& stop, base::Duration pause) {
   std::unique_lock lock(mutex_);
   const bool again = !batch_.empty();

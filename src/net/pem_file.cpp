@@ -21,7 +21,8 @@ std::string first_reason() {
   return text;
 }
 
-// Returns the label lines of a PEM text (RFC 7468 §2), such as "-----BEGIN CERTIFICATE-----".
+// Returns the labels of a PEM text (RFC 7468 §2). The label of "-----BEGIN CERTIFICATE-----" is
+// "CERTIFICATE".
 std::vector<std::string_view> labels_in(std::string_view text) {
   constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----";
   std::vector<std::string_view> labels;

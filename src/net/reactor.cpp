@@ -87,7 +87,8 @@ int Reactor::add(Port& port) noexcept {
   return error;
 }
 
-// Also reports the socket if it has become writable since the last write.
+// Makes epoll report when the socket is writable. epoll also reports a socket that has become writable since
+// the last write.
 int Reactor::report_room(Port& port) noexcept {
   return control(port, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 }
@@ -103,9 +104,10 @@ void Reactor::forget(Port& port) noexcept {
   });
 }
 
-// All ports of a report hear their events before any handler of Asio and any coroutine runs. So no coroutine
-// finds a port that knows less than another. If the kernel fills `events`, it may have more, so this function
-// asks again. The number of calls is bounded, because Asio's timers wait until all these coroutines have run.
+// Tells all reported ports their events before any handler of Asio or any coroutine runs. So no coroutine
+// finds a port that knows less than another. If the kernel fills `events`, the kernel may have more events,
+// so this function asks again. The number of calls is bounded, because Asio's timers wait until the
+// coroutines of all reported ports have run.
 int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept {
   Reactor* reactor = nullptr;  // of all these ports, because each io_context has its own epoll
   int others = 0;

@@ -177,8 +177,8 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
-// Returns true if a resumed session has no client certificate although weir requires one now. The session
-// then began before weir required certificates.
+// Returns true if a resumed session has no client certificate although weir requires one now. That session
+// began before weir required certificates.
 bool Stream::Tls::lacks_certificate() const noexcept {
   return (SSL_get_verify_mode(ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0 &&
          SSL_get0_peer_certificate(ssl) == nullptr;

@@ -207,8 +207,8 @@ int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPH
 }
 
 // The callback of SSL_CTX_set_session_ticket_cb(3) for a ticket that a client offers. Decides whether the
-// client gets a new ticket. With TLS 1.3 it always does: clients use each ticket once, because an observer
-// could link connections that show the same ticket (RFC 8446 §C.4).
+// client gets a new ticket. With TLS 1.3, the client always gets one. Clients should use each ticket only
+// once, because an observer could link connections that show the same ticket (RFC 8446 §C.4).
 //
 // A new ticket of TLS 1.3 would begin the session's lifetime anew, and reconnections could prolong the
 // session forever. So the session that the client resumes has only the rest of its lifetime left.
@@ -249,8 +249,8 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// Makes existing sessions invalid when the authorities or their revocation lists change, or when a
-// certificate becomes required. OpenSSL does not verify the client's certificate again when a session is
+// Makes existing sessions invalid when the authorities or their revocation lists change, or when the value of
+// `client_auth` changes. OpenSSL does not verify the client's certificate again when a session is
 // resumed. So the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and
 // of the content of both files. Returns false on an error.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {

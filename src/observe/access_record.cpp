@@ -121,7 +121,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Writes the fields about the client, which are not among the default fields.
+// Writes fields that are not among the default fields: those about the client, and the question.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);

@@ -59,8 +59,8 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
 }
 
 // Returns a counter with the smallest count. `smallest_` has the candidates: the counters that had the
-// smallest count at the last full search. Counts only grow, so a candidate with that count still has the
-// smallest one.
+// smallest count at the last full search. Counts only grow, so a candidate that still has smallest_count_ has
+// the smallest count of all.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -107,7 +107,8 @@ void SpaceSaving::reindex() noexcept {
 }
 
 // A client that has a counter in only one of the two summaries may have had costs in the other summary, too.
-// These costs are at most the smallest count of the other summary.
+// These costs are at most the smallest count of the other summary. So this function adds that count to the
+// client's count and error.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

@@ -44,9 +44,9 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
-// Returns the position of the '@' after user and password. A host or database contains no '@', so this is the
-// last '@' of the URL, whatever the password contains. The path of a socket may contain '@'. So for a socket,
-// it is the first '@', which must come before a '/'.
+// Returns the position of the '@' after user and password. A host or database contains no '@', so this is
+// the last '@' of the URL, whatever the password contains. The path of a socket may contain '@'. So for a
+// socket, returns the position of the first '@' that is directly before a '/', where the path begins.
 std::size_t end_of_user(std::string_view rest, bool is_socket) {
   if (!is_socket) return rest.rfind('@');
   return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");

@@ -79,8 +79,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes more permits of one key than the scripts store as a string, so that they make a sorted set. Each
-  // permit has a call of its own. Sends only a few calls at once, so that no two of them share a command.
+  // Takes more permits of one key than the scripts store in a string, so that the scripts make a sorted set.
+  // Waits while kMostUnanswered permits have no reply yet, so that no two permits share a script call.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });

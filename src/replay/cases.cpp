@@ -76,7 +76,8 @@ Cases::Cases(const Candidate& candidate)
   }
 }
 
-// Takes the values of a question. From the first question on, the replay tests the rules that need them.
+// Takes the values of a question. From the first question on, the replay tests the rules that need such
+// values.
 void Cases::take_question(const LogLine& line) {
   has_question_ = line.is_question;
   if (!has_question_) return;
@@ -266,7 +267,8 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, polic
   }
   ++fact.logged;
   const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
-  const auto cost = fixed && logged.cost != 0 ? rule.cost : logged.cost;  // 0: the question was a check
+  // A logged cost of 0 means that the question was a check, which charges nothing.
+  const auto cost = fixed && logged.cost != 0 ? rule.cost : logged.cost;
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
     (void)bill.add({&rule, applied}, {.key = key,
                                       .limiter = applied.limiter,

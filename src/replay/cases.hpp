@@ -93,8 +93,9 @@ class Cases {
   struct RuleFacts {
     // The first fact that the rule needs but the log lacks; empty if the log has all facts.
     std::string beyond;
-    std::vector<std::string> parameters;   // the query parameters that the rule needs; see asked_parameters()
-    std::vector<std::string> descriptors;  // the values that it compares; see compared_descriptors()
+    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
+    // The names of the values of questions that the rule compares; see compared_descriptors().
+    std::vector<std::string> descriptors;
     // The number of lines that have a decision of a rule with this name, conditions, key and cost.
     std::uint64_t logged = 0;
     // The number of lines that have a decision of a rule with this name, but with other conditions, another

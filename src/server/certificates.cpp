@@ -132,7 +132,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      // For an OCSP response that cannot be used, reports that weir staples it until the epoch.
+      // If the OCSP response cannot be used, reports the epoch as the end of its use.
       if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,

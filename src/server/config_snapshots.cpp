@@ -62,8 +62,9 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   for (auto& upstream : upstreams)
     if (const auto* before = server_group_named(upstream.settings.name)) keep_known(upstream, *before);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // `balance` is the key that hashes clients when an upstream chooses a server. Without key_secret, it is the
-  // same in every weir process. So upstreams choose the same servers for the same clients after a restart.
+  // `balance` is the key that hashes clients when an upstream chooses a server. Without key_secret, this key
+  // is the same in every weir process. So upstreams choose the same servers for the same clients after a
+  // restart.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,

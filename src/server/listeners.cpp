@@ -58,7 +58,7 @@ std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& li
 }
 
 // Makes a placeholder for each certificate that weir orders and does not have yet, so that the listener can
-// begin. A placeholder for other names or an old certificate is good enough: weir replaces it soon.
+// begin. Keeps an old certificate, and an old placeholder for other names, because weir replaces both soon.
 base::Result<void> make_placeholders(const net::ListenerSettings& listener) {
   if (!listener.tls) return {};
   for (const auto& files : listener.tls->certificates) {
@@ -88,8 +88,8 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& l
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (inherited_sockets_) sockets = inherited_sockets_(address);
-  // If there are fewer inherited sockets than workers, several workers share a socket. weir does not open a
-  // new socket, because connections could arrive there before this process serves. If this process then
+  // If there are fewer inherited sockets than workers, several workers share a socket. Opens no new
+  // socket, because connections could arrive at that socket before this process serves. If this process then
   // failed to start, those connections would be lost.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {

@@ -6,6 +6,7 @@
 // - program_api_keys.cpp changes the keys file and the API keys in use.
 // - program_upgrade.cpp hands over to a new process or takes over from an old one.
 // - program_sources.cpp provides the admin listener's data.
+// - program_servers.cpp shows and changes the state of the upstreams' servers.
 // - program_secret.cpp reads the secret that all weir processes with one Redis share.
 #pragma once
 
@@ -121,7 +122,7 @@ class Program {
   [[nodiscard]] limit::UpstreamAnswers answers_so_far(std::size_t upstream) const;
   [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex index) const;
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
-  // These three functions are defined in program_servers.cpp.
+  // servers() and the next three functions are defined in program_servers.cpp.
   [[nodiscard]] base::Result<admin::ServerFigures> change_server(const admin::ServerChange& change);
   [[nodiscard]] std::vector<std::string> changed_servers() const;
   [[nodiscard]] bool change_server_again(std::string_view line);
@@ -151,7 +152,7 @@ class Program {
   upgrade::PassedSockets passed_;
   upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;
-  // weir adds this to times of an earlier process, to convert them to this process's clock.
+  // The time that weir adds to times of an earlier process, to convert them to this process's clock.
   const base::Duration shift_;
   net::Clock clock_;
   net::ClockStep clock_step_;

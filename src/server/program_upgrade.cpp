@@ -109,7 +109,7 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
 }
 
 // Applies changes that the old process reports: the number of permits that it holds, and what operators
-// change about servers there. Ignores lines about rules and servers that no longer exist.
+// change about servers in that process. Ignores lines about rules and servers that no longer exist.
 void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
     if (change_server_again(text)) continue;

@@ -18,8 +18,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Wakes the thread of a URL. A worker may ring the bell after the thread has ended, so workers and the thread
-// share its ownership.
+// Wakes the thread of a URL. A worker may call ring() after the thread has ended, so workers and the thread
+// share the ownership of this object.
 class WakeSignal {
  public:
   void ring() {
@@ -27,7 +27,7 @@ class WakeSignal {
     is_raised_ = true;
     changed_.notify_one();
   }
-  // Waits until the bell rings, `until` has passed or a stop is requested.
+  // Waits until ring() is called, `until` has passed or a stop is requested.
   void wait(const std::stop_token& stop, SteadyClock::time_point until) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, stop, until, [this] { return is_raised_; });
@@ -165,7 +165,7 @@ class TokenKeyFetcher::Job {
   std::size_t count_ = 0;                        // number of the present keys
   std::optional<SteadyClock::time_point> last_;  // the end of the last successful fetch
   std::string fault_;                            // why the last fetch failed; empty if it succeeded
-  std::jthread thread_;                          // must be the last member, because it uses the others
+  std::jthread thread_;                          // must be the last member, because it uses the other members
 };
 
 TokenKeyFetcher::TokenKeyFetcher(log::Log& log, std::function<void()> on_fetched)

@@ -19,8 +19,8 @@ constexpr std::string_view kRelayedPlain = "relayed plain";
 // because they may contain line breaks.
 constexpr std::size_t kLines = 4;
 
-// The maximum number of unread bytes in a message. A message has at most 64 KiB; the remaining 4 KiB are for
-// the other lines.
+// The maximum size in bytes of the unread bytes, the certificate and its subject together. A message has at
+// most 64 KiB; the remaining 4 KiB are for the other lines.
 constexpr std::size_t kMost = 60 << 10;
 
 std::string text_of(const http::ConnectionEnds& ends) {

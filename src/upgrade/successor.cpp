@@ -55,8 +55,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Attributes for posix_spawn(3). As in a usual start, the new process has no blocked signals, and ignored
-// signals have their default action again.
+// Attributes for posix_spawn(3). As in a usual start, the new process has no blocked signals, and SIGPIPE has
+// its default action.
 class Attributes {
  public:
   Attributes() {
@@ -83,8 +83,9 @@ class Actions {
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
-    // Closes all other descriptors in the new process, because accept() does not set close-on-exec. Otherwise
-    // the new process would keep client connections open after this process has closed them.
+    // Closes all other descriptors in the new process, because Asio's accept, which the admin listener uses,
+    // does not set close-on-exec. Otherwise the new process would keep connections open after this process
+    // has closed them.
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }

@@ -147,7 +147,7 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
       co_return ec;
     }
     // Counts a refusal if there was an error, or if the connection accepts no requests. If neither is true,
-    // the server's SETTINGS permit no further stream on this connection. The next loop uses another
+    // the server's SETTINGS permit no further stream on this connection. The next iteration uses another
     // connection.
     if (ec || !connection->accepts_requests()) ++refusals;
   }

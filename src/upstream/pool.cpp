@@ -77,8 +77,8 @@ Pool::~Pool() {
   for (auto& connections : http2_) connections.close();
 }
 
-// Returns the candidates, which are untried servers: those of the first priority that has servers in service,
-// or all if none is in service. Drained servers are no candidates.
+// Returns the candidates. These are the untried servers of the first priority that has servers in service, or
+// all untried servers if none is in service. Drained servers are no candidates.
 Pool::Choice Pool::choose_idle(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
@@ -113,7 +113,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseReq
     auto& member = server_group_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
-    // another request has begun the trial, so this one does not use the server
+    // another request has begun the trial, so this request does not use the server
     member.give_back_unit(wanted.now);
     member.leave();
   }
@@ -174,10 +174,10 @@ void Pool::reserve_idle(std::size_t server) {
   if (idle.capacity() < most) idle.reserve(2 * most);
 }
 
-// Returns the idle connection that was used last, among those that became idle before the loop last asked the
-// kernel. The loop has reported what happened to these until then. Without one, returns the connection that
-// was used last. Checks the socket if the loop has not asked since, or if weir cannot send the request again
-// (`once`).
+// Returns the most recently used of the idle connections that were idle when the loop last asked the kernel.
+// The loop has reported whether these were closed until then. If there is none, returns the most recently
+// used of all idle connections. Checks the socket if the loop has not asked since, or if weir cannot send the
+// request again (`once`).
 std::unique_ptr<net::Stream> Pool::take_idle(std::size_t server, bool once) noexcept {
   auto& idle = idle_[server];
   const auto polls = reactor_.polls();

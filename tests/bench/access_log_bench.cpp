@@ -41,7 +41,7 @@ void format_line(benchmark::State& state) {
 BENCHMARK(format_line);
 
 // Transfers many lines together, as a running weir does. The Time column is the worker's time. The CPU column
-// is that of the whole process, including the writing thread.
+// is the time of the whole process, including the writing thread.
 void record_batched(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});

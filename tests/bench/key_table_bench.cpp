@@ -76,7 +76,7 @@ void table_log(benchmark::State& state, std::uint64_t limit, std::uint64_t bucke
   }
   if (!outcome.allowed) state.SkipWithError("refused");
 }
-// Charges keys whose log is always full, so that every request is refused.
+// Charges one key whose log is always full, so that every request is refused.
 void table_log_refused(benchmark::State& state, std::uint64_t limit) {
   const Limiter limiter = SlidingLog::make({limit, base::Duration{3'600'000'000}}).value();
   const Charge charge{key_of(2, 100 + limit), &limiter, 1, 2};

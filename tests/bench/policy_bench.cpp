@@ -83,9 +83,9 @@ Rule rule_of_tenant(int number) {
   return rule;
 }
 
-// Measures finding and testing the rules among which all but the first are for questions. `asks`: measures a
-// question that the first rule and one other match, in place of a request that the first one matches.
-// `tests_all`: tests all rules, for comparison.
+// Measures finding and testing the rules of a request, if all rules but the first are for questions. `asks`:
+// instead measures a question that the first rule and one other rule match. `tests_all`: tests all rules, for
+// comparison.
 void find_beside_questions(benchmark::State& state, bool asks, bool tests_all) {
   std::vector<Rule> rules = {rule_of("every", "ip")};
   for (int i = 1; i < state.range(0); ++i) rules.push_back(rule_of_tenant(i));
@@ -154,7 +154,7 @@ BENCHMARK_CAPTURE(find_last_route, path_regex, by_path_expression)->ArgName("rou
 BENCHMARK_CAPTURE(find_last_route, host_regex, by_host_expression)->ArgName("routes")->Arg(10)->Arg(1'000);
 
 // Measures five local rules with five algorithms per request, from matching to the decision. The clients'
-// names are computed each time. Their state is already in the table.
+// names are computed each time. The state of the clients is already in the table.
 void chain_of_five(benchmark::State& state) {
   using namespace limit;
   constexpr Rate kPlenty{1'000'000, base::Duration(1'000'000)};

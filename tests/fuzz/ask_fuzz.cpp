@@ -1,6 +1,7 @@
 // Fuzzes what askers send: messages of gRPC calls, health checks and reflection, and the JSON of questions
-// and settlements. Reading them must not fail but by an error. All texts of a message must lie within it, and
-// the head of a question must be rejected or say what the question says.
+// and settlements. weir must read each text or return an error. The texts that it finds in a message must lie
+// within the message. The head that it makes of a question must be rejected, or have the values of the
+// question.
 #include "fuzz/input.hpp"
 
 #include "weir/ask/grpc_framing.hpp"

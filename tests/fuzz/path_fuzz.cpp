@@ -49,7 +49,7 @@ std::string dots_first(std::string_view path) {
   return out;
 }
 
-// Returns the path as read by a server that decodes slashes before it removes dot segments.
+// Returns the path with each encoded slash decoded, as some servers do before they remove dot segments.
 std::string slashes_decoded(std::string_view path) {
   std::string out;
   while (!path.empty()) {

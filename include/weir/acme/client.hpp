@@ -30,8 +30,8 @@ class Client {
     std::string name;
     std::string token;
   };
-  // Publishes the challenges of all names, so that weir answers whoever asks for them. order() calls it
-  // before it tells the authority to check the challenges.
+  // A function that publishes the challenges of all names, so that weir answers requests for them. order()
+  // calls this function before it tells the authority to check the challenges.
   using Show = std::function<base::Result<void>(const std::vector<ToAnswer>&)>;
 
   // Orders a certificate for the names and returns the certificate chain as PEM. `replaces`: the ID of the
@@ -72,7 +72,7 @@ class Client {
 
 struct AskedWindow {
   std::optional<RenewalWindow> window{};  // nullopt: the authority suggests none, or an error occurred
-  std::optional<std::chrono::seconds> retry_after{};  // when to ask again, if the authority said so
+  std::optional<std::chrono::seconds> retry_after{};  // the pause that the authority asked for, if any
   std::string fault{};                                // the error, if one occurred
 };
 // Asks the authority when to renew a certificate (ARI, RFC 9773 §4).

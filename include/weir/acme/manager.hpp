@@ -65,8 +65,8 @@ class Manager {
     std::optional<net::FileStamp> stamp{};  // nullopt: the file was not read yet
     CertificateInfo info{};
     SysTime renew_at{};  // the epoch: renew at once
-    SysTime ask_at{};    // when to ask the authority for a window
-    bool waits = false;  // true: a line of the log has said that another weir orders, and this weir waits
+    SysTime ask_at{};    // when to ask the authority for a renewal window
+    bool waits = false;  // true: the log already says that this weir waits for the order of another weir
   };
 
   void run();
@@ -91,11 +91,11 @@ class Manager {
   bool ended_ = false;
   std::atomic<std::uint64_t> ok_{0}, failed_{0}, placeholders_{0};
   // Only the thread uses the members below.
-  std::map<std::string, Known> known_;  // by the certificate's file
+  std::map<std::string, Known> known_;  // the key is the path of the certificate's file
   std::vector<PendingChallenge> shown_;
   // True: the thread may still ask the authority for a renewal window in this round. It asks at most once a
-  // round, because the answer may take long. Other weirs that share the folder meanwhile wait until this weir
-  // answers their challenges.
+  // round, because the answer may take long. While the thread waits for the answer, the workers do not answer
+  // new challenges of other weirs that share the folder.
   bool may_ask_ = true;
   std::string complaint_;  // the last warning about the folder; it is logged once
   std::mt19937_64 chance_{std::random_device{}()};

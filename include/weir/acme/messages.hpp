@@ -50,7 +50,7 @@ struct Challenge {
 struct Authorization {
   Status status = Status::Pending;
   std::string name;
-  std::vector<Challenge> challenges;  // those with a token
+  std::vector<Challenge> challenges;  // only challenges with a token
   Problem error{};                    // why a challenge failed
 };
 [[nodiscard]] base::Result<Authorization> parse_authorization(std::string_view text);

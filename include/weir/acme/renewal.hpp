@@ -25,7 +25,7 @@ struct Validity {
 };
 
 // Returns the time at which to renew. Without a window, a third of the lifetime is left at this time. With a
-// window, the time is inside the window, at the share `chance` of it (0 to 1), because RFC 9773 §4.2 wants a
+// window, the time is inside the window. `chance` (0 to 1) then chooses where, because RFC 9773 §4.2 wants a
 // random time. A tenth of the lifetime or more is always left.
 [[nodiscard]] SysTime renewal_time(const Validity& validity, const std::optional<RenewalWindow>& window,
                                    double chance) noexcept;
@@ -47,8 +47,8 @@ inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause th
 [[nodiscard]] bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept;
 
 // Returns how long weir waits before it asks for the renewal window again. `retry_after`: the time that the
-// authority asked for, if any; it is bounded from a minute to a day (RFC 9773 §4.3.3 advises such bounds).
-// Without it, the time is 6 hours.
+// authority asked for, if any; it is bounded from a minute to a day (RFC 9773 §4.3.3 advises such bounds). If
+// the authority asked for no time, the result is 6 hours.
 [[nodiscard]] std::chrono::seconds window_pause(std::optional<std::chrono::seconds> retry_after) noexcept;
 
 }  // namespace weir::acme

@@ -16,6 +16,8 @@
 // - POST /api/upgrade: starts a new process that takes over: 200, or 409 with the reason
 // - POST /api/explain: the decision for a described request; charges nothing
 // - GET, DELETE /api/keys: shows the state of one key, or resets the key
+// - GET, PUT, PATCH, DELETE /api/client-keys: lists, adds, changes or removes API keys of the keys file
+// - GET, POST /api/servers: lists the servers of the upstreams, or changes one server
 //
 // Requests for /metrics and the pages below it in this list need `Authorization: Bearer TOKEN` if a token is
 // set. If no token is set, the Host of a request must be an address (src/admin/pages/admission.hpp).

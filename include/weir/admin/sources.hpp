@@ -65,8 +65,8 @@ using ReloadDone = std::function<void(const ReloadOutcome&)>;
 struct UpgradeOutcome {
   std::string fault;         // why the upgrade failed; empty if the new process serves and this process ends
   std::int64_t process = 0;  // process ID of the new process
-  // How many keys were restored, were lost because their rules changed, and were lost for lack of room in the
-  // new table.
+  // `keys`: how many keys were restored. `changed`: how many were lost, because their rules changed.
+  // `left_out`: how many were lost, because the new table had no room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // the longest time that requests waited
 };
@@ -187,7 +187,7 @@ struct Sources {
   // Changes the keys file and the keys in use. Calls ApiKeyDone with the result on the server's thread when
   // the file is on the disk, or before `change_api_key` returns.
   std::function<void(const ApiKeyRequest&, ApiKeyDone)> change_api_key;
-  // If a change takes longer, the reply says that it continues.
+  // If a change takes longer, the reply says that the change continues.
   base::Duration longest_api_key_change{0};
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
   // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.

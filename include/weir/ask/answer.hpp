@@ -24,12 +24,12 @@ struct Answer {
   bool allowed = false;
   unsigned status = 0;  // the status with which weir would answer the request; 200 if allowed
   std::string rule{};   // the rule that refused, or the rule with the smallest remaining share; empty: none
-  // The numbers of that rule's limit; nullopt if no rule applied.
+  // The numbers of the limit of the rule in `rule`; nullopt if no rule applied.
   std::optional<std::uint64_t> limit{};
   std::optional<std::uint64_t> remaining{};
   std::optional<std::uint64_t> retry_after_seconds{};  // set if waiting helps; rounded up
   std::optional<base::Duration> reset_after{};
-  base::Duration wait{0};      // how long the asker must wait before it goes on
+  base::Duration wait{0};      // how long the asker must delay the request
   std::string fields{};        // lines of the rate-limit fields and of the refusal, each with its CRLF
   std::string content_type{};  // the type of `body`
   std::string body{};          // the body of the refusal; empty if allowed
@@ -38,8 +38,9 @@ struct Answer {
   // True: weir itself failed, so the refusal says nothing about the request. False: the rules, or what the
   // request lacks, are the reason for a refusal.
   bool failed = false;
-  // One for each descriptor of the question, in its order. Rules that concern the whole question count for
-  // each. If weir refuses without a decision of the rules, none is allowed.
+  // One status for each descriptor, in the order of the question. A rule that concerns the whole question
+  // counts for each descriptor. If weir refuses the question without a decision of its rules, no descriptor
+  // is allowed.
   std::vector<DescriptorStatus> descriptors{};
 };
 

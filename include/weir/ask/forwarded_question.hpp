@@ -24,7 +24,7 @@ inline constexpr std::string_view kTokenField = "X-Weir-Token";
                                                         bool authorization_is_token);
 
 // Returns the status with which the proxy wants refusals, from the query "refuse=403". Returns 0 if the query
-// does not ask for one.
+// does not ask for a status.
 [[nodiscard]] base::Result<unsigned> refusal_status(std::string_view query);
 
 }  // namespace weir::ask

@@ -23,8 +23,8 @@ void append_health(std::string& out, GrpcHealth health);
 // The files that describe services and their messages, for reflection. Immutable.
 class ProtoFiles {
  public:
-  // `descriptors`: a serialized google.protobuf.FileDescriptorSet, which must outlive this object. REQUIRES
-  // that a file stands after the files that it imports, as protoc writes them.
+  // `descriptors`: a serialized google.protobuf.FileDescriptorSet, which must outlive this object. REQUIRES:
+  // each file follows the files that it imports, as protoc writes them.
   explicit ProtoFiles(std::string_view descriptors);
 
   // Returns the answer to a ServerReflectionRequest. Returns nullopt if the message is malformed.
@@ -45,8 +45,8 @@ class ProtoFiles {
                     std::string_view name) const;
 
   std::vector<File> files_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;    // the file of each file name
-  std::map<std::string, std::size_t, std::less<>> by_symbol_;  // the file that declares each full name
+  std::map<std::string, std::size_t, std::less<>> by_name_;    // for each file name: the file's index
+  std::map<std::string, std::size_t, std::less<>> by_symbol_;  // for each full name: the index of its file
   std::vector<std::string> services_;
 };
 

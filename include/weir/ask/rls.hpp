@@ -29,8 +29,8 @@ struct RlsCall {
 };
 
 // Reads a RateLimitRequest. Skips fields that weir does not know, and the limit that a descriptor states,
-// because the operator's rules decide. A descriptor with a hits_addend of 0
-// gets no entries, so no rule applies to it. The error says what is wrong with the message.
+// because the operator's rules decide. A descriptor with a hits_addend of 0 gets the cost 0: it is a check.
+// The error says what is wrong with the message.
 [[nodiscard]] base::Result<RlsCall> read_rls_call(std::string_view message);
 
 // The limit that a DescriptorStatus shows.

@@ -18,9 +18,9 @@ struct SettleRequest {
   std::optional<unsigned> status{};   // the status of the server's answer
   bool refund = false;                // true: the request did not take place
 
-  // The rest of the server's answer; only with `status`.
+  // The rest of the server's answer; only set together with `status`.
   std::vector<std::pair<std::string, std::string>> headers{};
-  std::optional<std::string> body{};  // nullopt: the asker does not tell the body
+  std::optional<std::string> body{};  // nullopt: the asker has not sent the body
 };
 
 }  // namespace weir::ask

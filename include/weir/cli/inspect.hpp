@@ -1,6 +1,6 @@
 // Commands that ask a running weir through its admin listener (`weir explain`, `weir keys`, `weir
-// client-keys`, `weir servers`). Each returns the exit code of the process: 0 for success, 1 if no reply
-// arrives, 2 if weir rejects the request.
+// client-keys`, `weir servers`). Each returns the exit code of the process: 0 for success; 1 if no reply
+// arrives, the token is wrong or weir fails (5xx); 2 if the request is invalid.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -25,7 +25,8 @@ struct ExplainOptions {
   std::vector<std::string> headers;  // lines such as "Name: value"
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
-  // A question has at least one of these.
+  // The members from here to `cost` describe a question to weir (weir/ask/question.hpp). All are empty or
+  // false for another request. If `exact` is true, only rules that name all keys of the descriptor apply.
   std::string domain;
   std::vector<std::string> descriptor;  // "KEY=VALUE"
   bool exact = false;                   // true: the descriptor is one of a call of serves = "rls"

@@ -10,8 +10,8 @@ namespace weir::cli {
 // these handlers once it has looked up names.
 //
 // The kernel makes process 1 the parent of orphans. After this call, the kernel removes orphans that
-// end, because SIGCHLD is ignored. weir itself starts no process as process 1, because it refuses upgrades
-// there.
+// end, because SIGCHLD is ignored. As process 1, weir itself starts no other process, because it then refuses
+// upgrades.
 //
 // Must be called before any other thread starts.
 void prepare_as_process_one();

@@ -14,10 +14,10 @@ struct Settings;
 // - "now: LINE" for each line that only `now` has;
 // - "now in this order: …" for routes, or overrides of a rule, whose order changed: the first match decides.
 //
-// An indented line is reported with the label of its parent line. A line of a rule is reported without its
-// route, because the rule may appear under many routes. If a rule in both texts no longer applies to the same
-// routes, reports each added or removed pair of route and rule. Ignores blank lines. Runs in time linear in
-// the length of the texts.
+// An indented line is reported with the label of its parent line, which is the text before ": ". A line of a
+// rule is reported without its route, because the rule may appear under many routes. If a rule in both texts
+// no longer applies to the same routes, reports each added or removed pair of route and rule. Ignores blank
+// lines. Runs in time linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
 // Returns differences that describe() does not show: keys in the keys file and their holders, keys that

@@ -1,6 +1,6 @@
 // Changes the text of a keys file ([client] keys): adds a key, changes the holder of a key, or removes a key.
-// The other keys stay as they are in the text. A comment stays unless its line is removed: a line whose value
-// the change removes, or a line of the removed key. Pure.
+// The other keys stay as they are in the text. Comments stay too, except on lines that the change removes:
+// the lines of a removed key, and of values that become empty. Pure.
 #pragma once
 
 #include "weir/policy/api_keys.hpp"

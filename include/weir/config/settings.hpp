@@ -31,7 +31,7 @@ namespace weir::config {
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: there is no admin listener
   std::string token;                      // empty: requests need no token
-  std::size_t top = 64;                   // number of clients in each of a rule's two lists; 0: no lists
+  std::size_t top = 64;                   // clients in each of a rule's lists (by cost, by refusals); 0: none
 };
 
 struct LogSettings {
@@ -84,8 +84,8 @@ struct Settings {
   std::vector<admin::AlertSettings> alerts;
   std::vector<Warning> warnings;
   Locations locations;
-  // The configuration file, the keys file, keys of tokens and geographic databases. TLS files are not here,
-  // because weir watches them anyway (ServerSettings::certificate_check).
+  // The configuration file, the keys file, keys of tokens and geographic databases. TLS files are not in this
+  // list, because weir watches them anyway (ServerSettings::certificate_check).
   std::vector<WatchedFile> files;
   std::string keys_file;  // path of the file of [client] keys; empty: there is none
 };

@@ -30,9 +30,9 @@ namespace weir::config {
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
 // Returns true if any rule reads the bodies of requests.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// asks_for_claims() returns true if any rule, route or identity uses claims of tokens. asks_for_places()
-// returns true if any of them uses the country, city, region or network of addresses.
+// Returns true if any rule, upstream or source of [client] uses claims of tokens.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
+// Returns true if any rule, upstream or route uses the country, city, region or network of addresses.
 [[nodiscard]] bool asks_for_places(const Settings& settings);
 // Returns true if the rule or one of its overrides has a condition on a claim.
 [[nodiscard]] bool names_claims(const policy::Rule& rule);

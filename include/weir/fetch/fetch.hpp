@@ -1,8 +1,8 @@
 // Sends one HTTP request to a server on the network, such as the issuer of tokens, and waits for the answer.
 //
-// Blocks, so only threads that serve no clients may use it. TLS certificates are always verified. weir
-// follows no redirect, uses no proxy, and keeps no connection, cookie or cache. Any thread may call it.
-// REQUIRES that the process ignores SIGPIPE.
+// request() blocks, so only threads that serve no clients may call it. TLS certificates are always verified.
+// weir follows no redirect, uses no proxy, and keeps no connection, cookie or cache. Several threads may call
+// request() at the same time. REQUIRES that the process ignores SIGPIPE.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -63,7 +63,7 @@ struct Jitter {
   std::uint32_t chance = 0;  // a random number
 };
 // Returns the value of Retry-After in seconds, rounded up and at least 1, then lengthened by the jitter.
-// Returns nullopt if the request can never succeed.
+// Returns nullopt if `retry_after` is base::kForever, because the request can then never succeed.
 [[nodiscard]] std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after,
                                                                Jitter jitter = {}) noexcept;
 

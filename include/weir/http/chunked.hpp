@@ -4,8 +4,9 @@
 // not: it needs a head that Beast parsed, it needs the whole line of a chunk in its buffer, and it merges
 // trailers into the head.
 //
-// The decoder drops extensions. It also drops trailers, unless the caller passes a string for them. All
-// extensions and trailers together may be at most 16 KiB longer than the data before them.
+// The decoder drops extensions. It also drops trailers, unless the caller passes a string for them.
+// Extensions, trailers and leading zeros of chunk sizes together may be at most 16 KiB longer than the data
+// before them.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +79,8 @@ class ChunkDecoder {
   Sender sender_;
   State state_ = State::SizeStart;
   std::uint64_t left_ = 0;  // remaining bytes of the present chunk
-  // The bytes of extensions, trailers and leading zeros so far, minus the bytes of data.
+  // The bytes of extensions, trailers and leading zeros of chunk sizes, minus the bytes of data so far; at
+  // least 0.
   std::uint32_t spare_ = 0;
 };
 

@@ -46,7 +46,7 @@ struct CorsSettings {
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request);
 // Used for the answer to a preflight. Permits the method and the fields that the page asks for.
 void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
-// Used for an answer of a server, which itself decides which pages may read the answer. Permits pages of
+// Used for an answer of a server. The server itself decides which pages may read the answer. Permits pages of
 // permitted origins to read the fields in `lines`, too. Appends nothing if `lines` is empty.
 void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request);
 

@@ -65,7 +65,8 @@ void write_switch_head(std::string& out, const ResponseHead& head, std::string_v
 // Appends a 1xx head without its hop-by-hop fields.
 void write_interim_head(std::string& out, const ResponseHead& head);
 
-// Returns how to frame a response with this head for this client.
+// Returns how weir sends `response` to the client that sent `request`. `keep_alive`: false if the connection
+// to the client must close in any case.
 [[nodiscard]] ResponseForm response_form(const RequestHead& request, const ResponseHead& response,
                                          bool keep_alive) noexcept;
 

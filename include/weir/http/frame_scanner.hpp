@@ -36,7 +36,7 @@ class FrameScanner {
   };
   struct Piece {
     Kind kind = Kind::NeedMore;
-    std::size_t size = 0;  // number of octets at the front of `bytes`
+    std::size_t size = 0;  // number of octets of the piece, from the front of `bytes`
   };
   // Returns the first piece of `bytes`, which must continue the octets of the earlier calls. If the header of
   // a frame is incomplete, returns NeedMore; the next call must then start with the same header again.

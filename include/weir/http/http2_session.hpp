@@ -77,7 +77,8 @@ class Http2StreamEvents {
   ~Http2StreamEvents() = default;
 };
 
-// The kinds of cheap frames: a few of them are normal, but many cost weir more work than they are worth.
+// The kinds of cheap frames: frames that cost weir work but do not advance any request. A few of them are
+// normal, many are an attack (http2_flood.hpp).
 enum class Http2CheapFrame : std::uint8_t {
   Settings,
   Ping,
@@ -159,7 +160,7 @@ class Http2Session {
   // Sends a PING, to check that the peer still answers. The session calls on_pong() when the answer arrives.
   void ping();
   // Announces to the peer that the connection ends soon, so that the peer opens no stream that would be lost
-  // (RFC 9113 §6.8). The caller must call go_away(), at least one round trip later.
+  // (RFC 9113 §6.8). The caller must wait for at least one round trip and then call go_away().
   void announce_end();
   // Ends the connection: ignores streams that the peer opens from now on. Open streams continue if `error` is
   // None; otherwise they end.

@@ -57,8 +57,9 @@ class Parameters {
   // Removes all parameters, but keeps up to a few KiB of memory for reuse.
   void clear() noexcept;
 
-  // Parses `query` ("a=1&b=2") unless the last call parsed the same query. Some servers read '+' in a name as
-  // a blank, other servers as '+'. So a parameter with '+' in its name is stored under both names.
+  // Parses `query` ("a=1&b=2") unless the last call parsed the same query. `most`: the largest number of
+  // parameters; see too_many(). Some servers read '+' in a name as a blank, other servers as '+'. So a
+  // parameter with '+' in its name is stored under both names.
   void read_query(std::string_view query, std::size_t most);
   // Parse Cookie fields ("a=1; b=2"): begin_cookies(), then add_cookies() for each field, then end_cookies().
   void begin_cookies() noexcept;

@@ -6,9 +6,9 @@
 //
 //   answers of one period ──► is_unwell() ──► adapted() ──► Factors ──► scaled limiter of a request
 //
-// This is additive increase, multiplicative decrease (AIMD). Chiu and Jain show that it converges to a fair
-// and efficient load, and that other linear controls do not ("Analysis of the Increase and Decrease
-// Algorithms", 1989). TCP's congestion control uses it, too (RFC 5681 §3.1).
+// This is additive increase, multiplicative decrease (AIMD). Chiu and Jain show that AIMD converges to a
+// fair and efficient load, and that other linear controls do not ("Analysis of the Increase and Decrease
+// Algorithms", 1989). TCP's congestion control also uses AIMD (RFC 5681 §3.1).
 //
 // The constants:
 // * kAdaptPeriod, 1 s: TCP reacts once a round trip. An answer takes less than a second unless the upstream

@@ -43,8 +43,8 @@ struct Charge {
   LimiterId limiter_id = 0;
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
   // True: this charge does not decide whether the request is admitted. The charge before it in the bill, of
-  // the same rule, decides. This charge only counts the request if it is admitted (limit/pair.hpp). Then
-  // `enforced` is false.
+  // the same rule, decides. This charge only counts the request if it is admitted (limit/pair.hpp). A charge
+  // with `counted` set is not `enforced`.
   bool counted = false;
   // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.
   // Functions that change an earlier charge do not, because the rule may be gone by then.

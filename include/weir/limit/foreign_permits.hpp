@@ -20,8 +20,9 @@ class ForeignPermits {
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
   // Adds `units` permits of charge.key that the previous process has taken. A negative number subtracts
-  // permits that it has released. `charge` names the key, the rule and the limiter; charge.cost is ignored.
-  // If this function throws std::bad_alloc, it changes nothing. REQUIRES: limit::holds(*charge.limiter).
+  // permits that the process has released. `charge` names the key, the rule and the limiter; charge.cost is
+  // ignored. If this function throws std::bad_alloc, it changes nothing. REQUIRES:
+  // limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
   // Releases all permits that the previous process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);

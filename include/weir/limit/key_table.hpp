@@ -95,8 +95,8 @@ class KeyTable {
   // If `timestamp` is not null, it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here
   // and in the functions below. Allocates no memory if `violations` is None.
   //
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. The limiter ID of a charge
-  // with `counted` set is odd if that of the previous charge is even, and even if it is odd. now ≥ the epoch.
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. A charge with `counted` set
+  // and the charge before it have limiter IDs of which one is odd and one is even. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called
@@ -197,9 +197,10 @@ class KeyTable {
   // under the index. Only one thread may call this function; other threads may charge at the same time. The
   // limiters must outlive the table.
   //
-  // For reloads: keys of the same rule may have another index. The next request with such a key converts the
-  // key's state (limit/rescale.hpp), or resets the state if it cannot be converted. The time of a call grows
-  // with the product of the numbers of rules and shards, so many rules must be declared in one call.
+  // For reloads: keys of the same rule may still have the index of an earlier version. The next request with
+  // such a key converts the key's state (limit/rescale.hpp), or resets the state if it cannot be converted.
+  // The time of a call grows with the product of the numbers of rules and shards, so many rules must be
+  // declared in one call.
   //
   // REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the old rule.
   void define_rules(std::span<const DefinedRule> rules, base::TimePoint now);
@@ -217,8 +218,8 @@ class KeyTable {
   void forget_rules(const std::vector<RuleIndex>& indexes);
   // Evicts the keys of rules that no longer exist, and keys whose rule has another algorithm now. Converts
   // the states of keys that no request has used since the reload, but only if their rule has a single
-  // limiter. With several, a state does not say to which limiter it belongs. Locks one shard at a time. So a
-  // charge waits for at most one shard, which has some 4,000 keys in a table of a million.
+  // limiter. With several limiters, a state does not say to which limiter it belongs. Locks one shard at a
+  // time. So a charge waits for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
   // Frees the indexes for other rules. REQUIRES: no key has one of these indexes, and no charge uses one of
   // them any more.

@@ -10,7 +10,7 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // By how many µs the clock that decided this charge was ahead of the bill's clock. Not 0 only if several
+  // By how many µs the clock that decided this charge was ahead of the bill's clock. Always 0 unless several
   // Redis servers decide the charges of one bill, each by its own clock. Has 32 bits, to share a word with
   // `allowed`.
   std::int32_t ahead = 0;

@@ -49,8 +49,8 @@ class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
-  // Makes the bucket of a pacer, whose units are octets. No queue length, but only `max_wait` bounds how far
-  // ahead departures may be.
+  // Makes the bucket of a pacer, whose units are octets. Only `max_wait` bounds how far ahead departures may
+  // be, because the bucket has no queue length.
   [[nodiscard]] static base::Result<LeakyBucket> make_pacer(Rate limit, base::Duration max_wait) {
     return make(limit, kPacerQueue, max_wait);
   }

@@ -18,7 +18,7 @@ namespace weir::limit {
 struct Penalty {
   std::uint32_t after = 1;  // a penalty begins with this many violations within `forget`
   base::Duration first{};   // the length of a penalty if none began within `forget` before it
-  std::uint32_t grows = 2;  // each penalty that began within `forget` before multiplies the length by this
+  std::uint32_t grows = 2;  // multiplies the length once for each earlier penalty within `forget`
   base::Duration most{};    // the longest penalty
   base::Duration forget{};  // how long violations and beginnings of penalties are remembered
   friend bool operator==(const Penalty&, const Penalty&) = default;

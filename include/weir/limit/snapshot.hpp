@@ -56,10 +56,10 @@ struct Snapshot {
 
 // Clocks that differ by at most this much are treated as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
-// Returns the duration to add to a snapshot's instants, in a process that restores it and whose clock starts
-// at `now`, the machine's time. The result is `machine_at` − `saved_at`, or zero if they differ by at most
-// kClocksAgree. If `now` is before `machine_at`, the machine's clock was set back. Then `now` replaces
-// `machine_at`, as if no time had passed.
+// Returns the duration to add to the instants of a snapshot that a process restores. `now`: the machine's
+// time when the clock of that process starts. The result is `machine_at` − `saved_at`, or zero if they
+// differ by at most kClocksAgree. If `now` is before `machine_at`, the machine's clock was set back. Then
+// `now` replaces `machine_at`, as if no time had passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.

@@ -33,8 +33,8 @@ class AccessLog {
 
   // `target`: the name of a file, "-" for standard output, or "off". The file's folder must exist; lines are
   // appended to the file. `report`: called on the writing thread with messages about failed writes, one line
-  // each. Throws std::runtime_error if the file cannot be opened (with its name), or if no thread can be
-  // started.
+  // each. Throws std::runtime_error if the file cannot be opened or no thread can be started. The message
+  // about a file has its name.
   AccessLog(const std::string& target, Report report, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
   // Writes the queued lines. Every AccessLogLines of this log must be destroyed before the log.
@@ -103,7 +103,7 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // true: timer_ is running; its lines may have been passed to the log already
+  bool waiting_ = false;   // true: timer_ is running, perhaps for lines that were passed to the log already
 };
 
 }  // namespace weir::log

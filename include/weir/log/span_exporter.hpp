@@ -92,7 +92,7 @@ class SpanExporter final : public observe::SpanSink {
   std::vector<std::string> batch_;  // the spans of the next POST
   bool is_reported_ = false;        // true: the log has a line about the failure that lasts now
   std::chrono::steady_clock::time_point
-      quiet_until_{};  // the log has no line about a failure before this time
+      quiet_until_{};  // until then, the exporter logs no further line about a failure
   std::jthread thread_;
 };
 

@@ -34,7 +34,7 @@ class Dial final : Watched {
   // The maximum number of attempts that run at the same time. If all of them are running, a new attempt
   // replaces the oldest attempt that has not begun its TLS handshake.
   static constexpr std::size_t kAbreast = 4;
-  // The longest time that a silent address delays the next one.
+  // The longest time that a silent address delays the attempt at the next address.
   static constexpr base::Duration kHeadStart{250'000};
 
   // `patience`: the caller's time limit. Dial divides this time among the addresses. Dial does not enforce

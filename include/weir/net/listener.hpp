@@ -24,7 +24,7 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
 // Accepts the next waiting connection, and stores its address in `peer`. The connection's descriptor is
 // non-blocking and is not inherited by child processes. Returns an error instead of waiting; would_block: no
-// connection waits, or the client of the next one has already left.
+// connection waits, or the client of the next connection has already left.
 [[nodiscard]] OwnedDescriptor accept_connection(AcceptorSocket& acceptor, RawEndpoint& peer,
                                                 ErrorCode& ec) noexcept;
 

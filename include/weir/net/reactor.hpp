@@ -49,8 +49,8 @@ class Reactor final : public asio::execution_context::service {
   void resume_soon(Suspended& waiter) noexcept;
 
   // Asio's loop calls this function instead of epoll_wait(2) (src/net/asio.cpp). Tells Port objects their
-  // events at once. Their coroutines are resumed afterwards, from the loop. Returns the number of the other
-  // events, which remain in `events` for Asio, or -1 after an error.
+  // events at once. Their coroutines are resumed afterwards, from the loop. Returns the number of Asio's own
+  // events, which remain in `events`, or -1 after an error.
   static int wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept;
 
  private:
@@ -158,8 +158,8 @@ class Port : public detail::AutoUnlink {
   Wait* writer_ = nullptr;
 };
 
-// The coroutine in which spawn() runs a task. If it still waits when the io_context is destroyed, the
-// io_context destroys it.
+// The coroutine in which spawn() runs a task. If the coroutine still waits when the io_context is destroyed,
+// the io_context destroys the coroutine.
 template <class Done>
 struct Root {
   struct promise_type : RecycledFrame {
@@ -185,8 +185,8 @@ struct Root {
   }
 };
 
-// Starts a task at once, on the caller's stack. When it ends, calls `done(std::exception_ptr)`, which must
-// not throw.
+// Starts a task at once, on the caller's stack. When the task ends, calls `done(std::exception_ptr)`, which
+// must not throw.
 template <class Done>
 void spawn(const Executor& executor, Task<void> task, Done done) {
   Root<Done>::run(Reactor::of(executor), std::move(task), std::move(done));

@@ -58,7 +58,7 @@ class Stream final : public DuplexStream {
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
   // Sends bytes before TLS begins. Must be called right after end_connect(): the send buffer is then empty,
-  // and has room for all bytes. Returns no_buffer_space if it has not.
+  // and has room for all bytes. Returns no_buffer_space if there is too little room.
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate. For a resumed session, this is the certificate

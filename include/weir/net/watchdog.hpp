@@ -41,8 +41,8 @@ class Watched
   // Stops the calls of on_tick() for a second (kSkippedTicks) or until the deadline passes, whichever is
   // earlier. May be called only as the last step of on_tick().
   void skip_ticks() noexcept;
-  // If this object skips ticks, ends that. The next tick that begins checks the object; a tick that is
-  // already in progress does not.
+  // Ends the skipping of ticks. The next tick that begins checks the object; a tick that is already in
+  // progress does not.
   void wake() noexcept {
     if (skips_ticks_) resume_ticks();
   }

@@ -45,8 +45,8 @@ class alignas(64) Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  // Returns the counter of ended requests with this route and status. `route`: nullopt: no route matched.
-  // `status`: 0: weir sent no answer.
+  // Returns the counter of ended requests with this route and status. `route`: nullopt if no route matched.
+  // `status`: 0 if weir sent no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
     return row_of(route)[status_slot(status)];
   }
@@ -88,8 +88,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& bandwidth_waited(limit::RuleIndex rule) const noexcept {
     return rules_[rule].bandwidth_waited;
   }
-  // Returns the counter of refusals by the rule for which Redis was not asked, because the deny cache knew
-  // them.
+  // Returns the counter of the rule's refusals that came from the deny cache, so that weir did not ask Redis.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -157,8 +156,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Returns the counter of answers that weir read on from servers after the client had disconnected. `whole`:
-  // true for complete answers, false for the others.
+  // Returns the counter of answers that weir went on to read from servers after the client had disconnected.
+  // `whole`: true for answers that weir read to their end, false for other answers.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
   // The thread that reloads calls these functions before the worker gets the new indexes. make_room() adds

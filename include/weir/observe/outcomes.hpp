@@ -21,11 +21,11 @@ inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
     "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
 
-// A rule's decision about a WebSocket message.
+// A rule's decision about a message of a WebSocket or a gRPC call.
 enum class MessageOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted after a wait
-  Refused,  // refused; weir closed the connection
+  Refused,  // refused; weir ended the WebSocket or the call
   ShadowRefused,
 };
 inline constexpr std::size_t kMessageOutcomes = 4;

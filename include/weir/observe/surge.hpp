@@ -33,9 +33,9 @@ class Surge {
   // decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Continues the Surge of a previous process, whose state the arguments describe. Events of that process are
-  // not known here, so the count of events starts from zero. A firing surge thus ends after calm(), unless
-  // events stay too frequent.
+  // Continues the Surge of a previous process, whose state the arguments describe. This object does not know
+  // the events of that process, so its count of events starts from zero. A firing surge thus ends after
+  // calm(), unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }

@@ -12,7 +12,7 @@ namespace weir::observe {
 struct Sampling {
   // How many of a million requests are sampled, if the caller's flag does not decide.
   std::uint32_t per_million = 10'000;
-  bool parent = true;    // true: if a trusted peer sent a `sampled` flag, it decides
+  bool parent = true;    // true: the `sampled` flag of a trusted peer decides, if the peer sent one
   bool refusals = true;  // true: every request that a rule refused is exported, too
 };
 
@@ -36,7 +36,7 @@ using TraceChance = std::array<std::uint32_t, 7>;
 [[nodiscard]] TraceContext join_trace(std::string_view traceparent, const Sampling& sampling,
                                       const TraceChance& chance) noexcept;
 
-// Appends the line "traceparent: …" for the server, whose parent is weir's span.
+// Appends the line "traceparent: …" for the server. The line names weir's span as the parent.
 void append_traceparent(std::string& out, const TraceContext& context);
 
 }  // namespace weir::observe

@@ -12,8 +12,8 @@
 
 namespace weir::policy {
 
-// The largest number of values of one descriptor. Rules search the values one after the other, so the readers
-// of questions reject more.
+// The largest number of values of one descriptor. Rules search the values one after the other, so the
+// readers of questions reject descriptors with more values.
 inline constexpr std::size_t kMostEntries = 64;
 
 struct DescriptorEntry {
@@ -24,7 +24,8 @@ struct DescriptorEntry {
 // Some named values of one question, which belong together. The views refer to texts that the question owns.
 struct Descriptor {
   std::vector<DescriptorEntry> entries;
-  // the cost under rules that name a value of this descriptor; 0: only checks them
+  // the cost under rules that name a value of this descriptor; nullopt: the descriptor has no cost of its
+  // own; 0: checks, charges nothing
   std::optional<limit::Cost> cost{};
   // True: a rule applies only if the descriptor has exactly the keys that the rule names. False: the
   // descriptor may have more keys.

@@ -59,7 +59,7 @@ struct Rejection {
 // Returns the sentence that tells the client why weir rejects the request. The text needs no escaping in
 // JSON.
 [[nodiscard]] std::string describe(const Rejection& rejection);
-// Returns true if weir objects because servers may read the request's path in several ways.
+// Returns true if weir rejects the request because servers may read its path in several ways.
 [[nodiscard]] bool is_about_path(const Rejection& rejection) noexcept;
 // Returns the sentence that tells the client which bound the request exceeds. REQUIRES: a bound is exceeded.
 [[nodiscard]] std::string describe(const http::Excess& excess);
@@ -91,12 +91,12 @@ class Evaluation {
   // shadow rules that have a rejection. Adds shadow rules last, so that they never displace an enforced
   // rule.
   //
-  // A rule with descriptor_keys adds a charge for each descriptor to which it applies, and one charge for
-  // descriptors with the same key. Their costs are added.
+  // A rule with descriptor_keys adds a charge for each descriptor to which it applies. Descriptors with the
+  // same key share one charge, which has the sum of their costs.
   //
-  // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
-  // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). REQUIRES:
-  // the first wanted_body() bytes of the body were read.
+  // Causes of a rejection are a missing key with on_missing = "reject", an invalid cost, an unreadable body,
+  // an ambiguous value, and too many rules. (The two bills together hold at most kMaxCharges charges.)
+  // REQUIRES: the first wanted_body() bytes of the body were read.
   Rejection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.
@@ -171,8 +171,8 @@ class Evaluation {
 [[nodiscard]] Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
                                              std::size_t descriptor) noexcept;
 
-// Returns the enforced charge with the longest delay; of equal ones the first. A request whose decision is
-// Delay waits for this charge. The bill is null if there is no enforced charge.
+// Returns the enforced charge with the longest delay; if several have this delay, the first of them. A
+// request whose decision is Delay waits for this charge. The bill is null if there is no enforced charge.
 [[nodiscard]] ChargeRef longest_delay(std::span<const Bill* const> bills) noexcept;
 
 }  // namespace weir::policy

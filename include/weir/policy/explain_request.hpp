@@ -84,8 +84,8 @@ class DescribedRequest {
   [[nodiscard]] std::optional<http::Fault> read(const ExplainRequest& explain_request,
                                                 const ClientSettings& settings, const ExplainTime& time,
                                                 double load);
-  // Verifies the request's token, unless it was verified before. Uses the keys that weir has now, because
-  // nothing waits for others here.
+  // Verifies the request's token, unless it was verified before. Uses the keys that weir has now, because an
+  // explanation does not wait until weir has fetched new keys.
   void verify_token() {
     credentials_.keys_current = true;
     (void)policy::verify_token(request_.client, credentials_);

@@ -19,7 +19,7 @@ namespace weir::policy {
 // The result of one rule for a request, before weir reads the state of any key.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  // Why the rule objects to the request. Only the rejection of an enforced rule rejects the request.
+  // Why the rule rejects the request. The rejection by a shadow rule has no effect on the request.
   Rejection rejection{};
   std::string why_not{};           // why the rule does not apply, in words; empty if it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"

@@ -41,8 +41,8 @@ struct Match {
   std::vector<NamedText> headers;  // upper and lower case of names are equal
   std::vector<NamedText> query;    // names are case-sensitive
   std::vector<std::string> tiers;  // the tier must be in this list
-  // The verified token must have all these claims. If a claim is a list, one element must match; of `scope`,
-  // one word.
+  // The verified token must have all these claims. If a claim is a list, one element must match. In the
+  // claim `scope`, one word must match.
   std::vector<NamedText> claims;
   std::vector<base::Cidr> ip;          // a block of this list must contain the address
   std::vector<std::string> countries;  // the country must be in this list: "CH"
@@ -121,9 +121,10 @@ struct Match {
   [[nodiscard]] Known known(const Request& request) const;
   // Returns true if a condition, also of `negated`, depends on a token that is not verified yet.
   [[nodiscard]] bool awaits_token(const Request& request) const noexcept;
-  // Returns the first ambiguous condition: it holds for one interpretation or value and not for another, so a
-  // client could evade it. weir rejects such a request. A body that is not JSON makes all conditions on JSON
-  // ambiguous. Returns nullopt if another condition on the head does not hold anyway.
+  // Returns the first ambiguous condition: a condition that holds for one interpretation or value and not
+  // for another. A client could evade such a condition, so weir rejects the request. A body that is not JSON
+  // makes all conditions on JSON ambiguous. Returns nullopt if another condition on the head does not hold
+  // anyway.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
@@ -155,8 +156,8 @@ struct Match {
   enum class OfToken : std::uint8_t { Unmet, Ignored };  // how to treat conditions on an unverified token
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
-  // Return the first of `claims` (`headers`, `query`, `json`, `descriptor`) that no value meets; null: all
-  // are met.
+  // Return the first condition in `claims` (`headers`, `query`, `json`, `descriptor`) that no value meets;
+  // null: all conditions are met.
   [[nodiscard]] const NamedText* unmet_claim(const ClientIdentity& client) const;
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;

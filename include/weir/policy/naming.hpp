@@ -22,8 +22,8 @@ struct NamingKeys {
 };
 
 // The digest of one address, remembered from request to request of a connection. Most rules have the key
-// ["ip"], and most connections have one address. Never out of date, because it is used only for the address
-// and the secret key from which it was computed.
+// ["ip"], and most connections have one address. The digest is never out of date, because it is used only
+// for the address and the secret key from which it was computed.
 struct AddressDigest {
   bool known = false;
   base::SipKey key;
@@ -75,7 +75,8 @@ class Namer {
 // key_secret. Returns nullopt if the request has no API key.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
-// Returns the name of a value of a question for logs, likewise. `key`: the name of the value.
+// Returns the name of a value of a question for logs, which is the same in all weirs with the same
+// key_secret. `key`: the name of the value.
 [[nodiscard]] base::Digest128 name_descriptor_value(std::string_view key, std::string_view value,
                                                     const NamingKeys& keys);
 

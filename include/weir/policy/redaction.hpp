@@ -1,4 +1,4 @@
-// Hides values in request targets and questions for logs. They may contain credentials, or values that
+// Hides values in request targets and questions for logs. Such values may contain credentials, or may
 // identify a client.
 #pragma once
 

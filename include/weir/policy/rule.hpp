@@ -177,9 +177,10 @@ struct Rule {
   // the cost of a request, unless cost_from finds another cost in the request, or a question states a cost
   limit::Cost cost = 1;
   CostSource cost_from{};
-  // True: a question is charged its whole cost, even beyond the limit, because what it asks about has taken
-  // place already. It is refused if no unit was left before. Only for rules with descriptor_keys whose
-  // limiter can be settled, without elastic limits, `penalty`, `lease` or `settlement`.
+  // True: a question is charged its whole cost, even beyond the limit, because the action that the question
+  // reports has taken place already. The question is refused if no unit was left before. Only for rules with
+  // descriptor_keys whose limiter can be settled, without elastic limits, `penalty`, `lease` or
+  // `settlement`.
   bool overdraft = false;
   // Bytes of the body that conditions, overrides, key and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;

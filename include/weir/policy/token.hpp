@@ -76,8 +76,8 @@ class TokenVerifier {
   // is unknown, the key or the JWK set is invalid, the key is of another kind, or the secret is shorter than
   // the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
-  // Adds the issuers of `other`. If there are several issuers, each must have another `issuer`, because weir
-  // chooses the issuer of a token by its `iss`.
+  // Adds the issuers of `other`. If there are several issuers, their values of `issuer` must differ, because
+  // weir chooses the issuer of a token by its `iss`.
   void add(const TokenVerifier& other);
 
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the

@@ -24,8 +24,8 @@ struct ClientLimit {
 
 // Returns the limits of the enforced rules that count this client alone, with the client's key in each rule.
 // Returns at most limit::kMaxCharges limits. Includes a rule if its conditions on the client hold: tier,
-// country, ip and hours. Ignores its other conditions, and overrides with other conditions. REQUIRES: the
-// request's token was verified if needs_claims_for_usage().
+// country, ip and hours. Ignores the rule's other conditions, and overrides with other conditions. REQUIRES:
+// the request's token was verified if needs_claims_for_usage().
 //
 // Omits these rules:
 // * Rules whose key differs between the client's requests: keys with route, method, path or upstream.

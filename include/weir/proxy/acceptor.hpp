@@ -34,7 +34,7 @@ using Complain = std::function<void(const std::string&)>;
 struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
   bool proxy_protocol = false;    // true: each connection begins with a PROXY protocol header
-  std::string listener{};         // configured address of the listener
+  std::string listener{};         // configured address; port 0 is replaced by the actual one
   std::string name{};             // name of the listener for routes and rules; empty: none
   std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
@@ -59,7 +59,7 @@ class Acceptor {
   void resume();
   // Stops accepting for good. Open connections continue.
   void close();
-  // Uses these settings for connections that it accepts from now on.
+  // Uses these settings for connections accepted from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
   // Returns true if the acceptor is closed and all its sessions have ended. The acceptor may then be
   // destroyed.

@@ -22,7 +22,8 @@ struct AskSettings {
   std::string token{};                    // the bearer token that askers must send; empty: none
   base::Duration permit_ttl{60'000'000};  // how long a permit waits for its settlement
   std::size_t max_permits = 0;            // largest number of open permits, of all workers together
-  std::shared_ptr<PermitCount> open_permits = std::make_shared<PermitCount>();  // of the listener; not null
+  // counts the listener's open permits; not null
+  std::shared_ptr<PermitCount> open_permits = std::make_shared<PermitCount>();
   // True: weir charges all descriptors of a call or none. False: weir charges each descriptor by itself.
   bool together = true;
 };

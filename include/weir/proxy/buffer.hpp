@@ -20,8 +20,9 @@ struct Unmap {
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Keeps freed blocks of one size for reuse. The pool has at most as many blocks, free and in use, as were in
-// use at once during the last kWindow to 2 × kWindow. trim() unmaps the others. Belongs to one worker.
+// Keeps freed blocks of one size for reuse. The pool remembers how many blocks were in use at once, at most,
+// in the present and the previous period of kWindow. trim() unmaps free blocks beyond that number. Belongs to
+// one worker.
 class BlockPool {
  public:
   static constexpr base::Duration kWindow{2'000'000};
@@ -50,7 +51,7 @@ class BlockPool {
   std::vector<Block> free_;       // the most recently used block is last
   std::size_t in_use_ = 0;        // blocks that take() returned and give_back() has not received yet
   std::size_t peak_ = 0;          // the largest value of in_use_ since window_began_
-  std::size_t earlier_peak_ = 0;  // the same for the window before
+  std::size_t earlier_peak_ = 0;  // the largest value of in_use_ in the window before
   base::TimePoint window_began_{};
 };
 
@@ -106,8 +107,8 @@ class Inbox {
   [[nodiscard]] std::size_t size() const noexcept {
     return block_ ? block_.get_deleter().size : pool_.block_size();
   }
-  // Returns the first place in the block at which unread bytes may begin: behind a pinned head, if it is in
-  // this block.
+  // Returns the first place in the block at which unread bytes may begin: behind the pinned head if this
+  // block has it, otherwise at the beginning.
   [[nodiscard]] std::size_t front() const noexcept { return head_block_ ? 0 : pinned_; }
   void rewind() noexcept { begin_ = end_ = front(); }
 

@@ -34,9 +34,9 @@ enum class HandoffResult : std::uint8_t {
 class ConnectionHandoff {
  public:
   virtual ~ConnectionHandoff() = default;
-  // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the configured
-  // address of the connection's listener. `unread`: the received bytes of the next request. Any worker may
-  // call this function.
+  // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the address of
+  // the connection's listener (AcceptorSettings::listener). `unread`: the received bytes of the next request.
+  // Any worker may call this function.
   [[nodiscard]] virtual HandoffResult take(int fd, std::string_view listener,
                                            const ConnectionInfo& connection_info,
                                            std::string_view unread) noexcept = 0;

@@ -8,7 +8,7 @@
 //   either.
 //
 // Belongs to its worker. The evictor must be the worker's first watched object, so that its tick precedes the
-// ticks of all sessions. It also wakes sessions that skip ticks while they are idle.
+// ticks of all sessions. The evictor also wakes sessions that skip ticks while they are idle.
 #pragma once
 
 #include "weir/net/watchdog.hpp"

@@ -1,5 +1,5 @@
-// Counts the open permits of one listener, of all workers together, so that their number has a bound. A
-// reload keeps the count of a listener.
+// Counts the open permits (src/proxy/ask/permits.hpp) of one listener, of all workers together, so that their
+// number has a bound. A reload keeps the count of a listener.
 //
 // All workers share the object. Thread-safe.
 #pragma once

@@ -1,5 +1,6 @@
-// Finds the worker that has a permit of an asker. A permit belongs to the worker that decided about its
-// question, but the asker may settle it over a connection of another worker.
+// Finds the worker that has a permit of an asker (a program that asks weir for decisions). A permit belongs
+// to the worker that decided about its question, but the asker may settle it over a connection of another
+// worker.
 //
 // All workers share the object. Thread-safe.
 #pragma once
@@ -21,10 +22,10 @@ class PermitOwners {
   [[nodiscard]] unsigned join(net::Executor executor, Permits& permits);
   void leave(unsigned owner) noexcept;
 
-  // Called on the thread of the worker. If it throws std::bad_alloc, the worker goes on with other work.
+  // A job runs on the worker's thread. If a job throws std::bad_alloc, the worker goes on with other work.
   using Job = std::function<void(Permits&)>;
-  // Lets the worker run `job` soon. The worker does not run it if it ends before. Returns false if no worker
-  // has this number.
+  // Posts `job` to the worker with the number `owner`. The job does not run if the worker ends first. Returns
+  // false if no worker has this number.
   [[nodiscard]] bool post(unsigned owner, Job job);
 
  private:

@@ -110,8 +110,8 @@ class Shaper {
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
   // Must be called after the store (key table or Redis) took back the lane's last departure. A store takes
-  // back only its latest departure. So it now also accepts surplus departures that precede the last one, and
-  // this function returns them to the store.
+  // back only its latest departure. The surplus departures before that departure are now the latest, so this
+  // function returns them to the store.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.

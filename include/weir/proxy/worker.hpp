@@ -85,7 +85,7 @@ class Worker {
   IdleEvictor idle_evictor;
   WorkerSnapshots worker_snapshots;
   BlockPool blocks;
-  BlockPool large_blocks;  // for bodies; a body that finds none free is relayed in smaller pieces
+  BlockPool large_blocks;  // blocks for bodies; if none is free, a body is relayed in smaller pieces
   DecisionPause decision_pause;
   TokenKeyWaiters token_key_waiters;
 
@@ -118,7 +118,7 @@ class Worker {
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
   // Returns a random number of 32 bits.
   [[nodiscard]] std::uint32_t chance() noexcept { return static_cast<std::uint32_t>(random_()); }
-  // Returns the place in a trace of a request with this traceparent (observe::join_trace).
+  // Returns the trace context for a request that came with this traceparent (observe::join_trace).
   [[nodiscard]] observe::TraceContext join_trace(std::string_view traceparent,
                                                  const observe::Sampling& sampling);
   // Returns the permits of askers whose questions this worker has decided.

@@ -17,7 +17,7 @@ enum class StoreError {
   Stopped,         // the store is stopping
   Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: a temporary state of the server
   ReadOnly,        // READONLY: the server is a replica now
-  OutOfMemory,     // OOM: maxmemory is reached and Redis may not evict any key
+  OutOfMemory,     // OOM: maxmemory is reached, and Redis finds no key to evict
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes, to protect its data
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
   // The ACL user may not run a command that a script uses; bills without that command still work.

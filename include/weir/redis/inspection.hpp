@@ -55,8 +55,8 @@ struct Inspection {
   std::vector<std::string> denied;
   // The number of cluster slots that have no node, according to this node.
   std::size_t unserved = 0;
-  // The inspections of the cluster's other masters. Each has only NOPERM errors in `obstacles`, because
-  // inspect() runs the commands of charges and refunds once, for the whole cluster.
+  // The inspections of the cluster's other masters. Their `obstacles` contain only NOPERM errors, because
+  // inspect() runs the commands of charges and refunds only once for the whole cluster.
   std::vector<Inspection> others{};
   // The value that Redis has under the name of the shared secret. Set if inspect() was called with
   // `shares_secret`.

@@ -35,7 +35,8 @@ class LastRefunds {
   }
 
   // Must be called when a refund is sent, and again when Redis has made the refund or may have made it. The
-  // second call is needed because a worker may read the old state after the first one.
+  // second call is needed because a worker may read the old state after the first call, before Redis makes
+  // the refund.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

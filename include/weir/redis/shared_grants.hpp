@@ -32,7 +32,7 @@ struct GrantStats {
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // how often a key got no entry because all were in use (no number of units)
+  std::uint64_t crowded = 0;   // not units: how often all entries were in use, so a key got none
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -65,8 +65,8 @@ class SharedGrants {
   void failed(const limit::Charge& charge, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& charge);
-  // Return units that the caller must refund in Redis, in about `most` refunds or a few more. The next call
-  // returns further units.
+  // sweep() and give_up() return units that the caller must refund in Redis, in about `most` refunds or a
+  // few more. The next call returns further units.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

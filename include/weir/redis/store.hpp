@@ -61,8 +61,9 @@ struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The longest time to connect, sign in and load scripts; at least eight times settings.timeout. The default
-  // is so short that a lost attempt and the pause after it take less than a second.
+  // The longest time to connect, sign in and load scripts. If settings.timeout is long, a session takes
+  // eight times that timeout instead, but 2 s at most. The default is so short that a lost attempt and the
+  // pause after it take less than a second.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // the most commands that wait for a reply
@@ -111,10 +112,11 @@ class Store {
   [[nodiscard]] bool finish();
   void stop();  // fails waiting calls with the error Stopped, and closes the connection forever
 
-  // Checks all charges of a bill, then makes all enforced charges or none, exactly as limit::KeyTable::charge
-  // does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's time, to which the times
-  // in the outcomes refer. After an error sets none of these, except in a cluster (see below). If charge()
-  // throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
+  // Checks all charges of a bill, then makes all enforced charges or none, exactly as
+  // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's
+  // time, to which the times in the outcomes refer. If charge() returns an error, it sets neither outcomes
+  // nor `server_now`, except in a cluster (see below). If charge() throws std::bad_alloc, nothing is
+  // charged, neither in Redis nor in this process.
   //
   // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all charges have different keys. The spans
   // must live until the coroutine returns. The call cannot be cancelled; it ends within settings.timeout.

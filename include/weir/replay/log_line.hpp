@@ -80,8 +80,7 @@ struct LogLine {
   bool unverified = false;  // true: the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
-  bool is_question =
-      false;  // true: `question` is set. False: it was no question, or its values were not logged.
+  bool is_question = false;  // true: `question` is set. False: no question, or its values were not logged.
   LoggedQuestion question;
 };
 

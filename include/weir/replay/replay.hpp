@@ -33,7 +33,8 @@ namespace weir::replay {
 struct Candidate {
   std::span<const policy::Rule> rules;
   std::span<const policy::Route> routes;
-  const policy::ClientSettings& client;  // only its IPv6 prefix length is used
+  // Used for the IPv6 prefix length, and to know which attributes are claims and whether tokens are verified.
+  const policy::ClientSettings& client;
   std::size_t max_keys = 1'000'000;
 };
 

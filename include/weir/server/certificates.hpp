@@ -94,7 +94,7 @@ class CertificateWatch {
   // Reads the certificate files that have changed, and calls `renew` for their listeners. If a file is
   // faulty, logs a line and keeps the old certificates.
   void reread();
-  // Calls reread() now and then once in each `period`. If `period` is 0, stops these calls.
+  // From now on, calls reread() once in each `period`. If `period` is 0, stops these calls.
   void check_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 

@@ -50,14 +50,14 @@ class ClientFiles {
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // From now on, watches the files of `uses` instead of the files of the call before. A TlsUse that was
+  // From now on, watches the files of `uses` instead of the files of the previous call. A TlsUse that was
   // watched before keeps its state, so that reread() still reads a file that changed in between.
   void watch(std::vector<TlsUse> uses);
   // Reads the files that have changed. Returns a line of text for each part of weir (an upstream, the
   // webhooks or Redis) that now uses changed files. If a file is faulty, its old content stays in use. The
   // log reports the fault once, and each later call tries the file again.
   std::vector<std::string> reread();
-  // Calls reread() now and then once in each `period`. If `period` is 0, stops these calls.
+  // From now on, calls reread() once in each `period`. If `period` is 0, stops these calls.
   void check_every(base::Duration period);
   // Adds the state of these files to `figures`, which already has the listeners' certificates.
   void add_to(admin::TlsFigures& figures) const;

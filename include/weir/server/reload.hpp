@@ -55,7 +55,7 @@ class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;
 
-  // `apply` is called on the main thread. It must put the configuration into use, or report why it cannot.
+  // `apply` is called on the main thread, and must put the configuration into use, or report why it cannot.
   // `in_force`: the configuration in use, which must outlive this object. The thread that reads the file uses
   // it, too. So only `apply` and the callbacks of other jobs of `thread` may change it.
   Reloading(FileThread& thread, std::string file, const config::Settings& in_force,

@@ -13,7 +13,7 @@
 
 namespace weir::upgrade {
 
-// Returns a text such as "3 keys; 1 was of a rule that is gone or counts otherwise; …".
+// Returns a text such as "3 keys; 1 belonged to a removed or changed rule; …".
 [[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
 
 struct HandedState {

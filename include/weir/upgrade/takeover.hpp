@@ -77,7 +77,7 @@ class Takeover {
   // connections. If the old process has ended, returns at once, because no other process serves.
   void await_open_message(const limit::Restored& restored);
   // Reports that this process accepts connections, and sends the IDs of its alerts. Waits until the service
-  // manager knows this process as its main process.
+  // manager knows this process as the service's main process.
   [[nodiscard]] HandoffChannel await_handoff_channel(const std::vector<std::string>& alert_ids);
 
  private:

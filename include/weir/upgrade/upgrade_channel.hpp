@@ -36,7 +36,7 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<net::OwnedDescriptor> descriptors;
-  bool cut = false;  // true: the message is incomplete, because no descriptors were left or it was too long
+  bool cut = false;  // true: the message is incomplete, because it was too long or no descriptors were left
 };
 
 // The largest number of descriptors in one message. Linux allows 253.

@@ -22,8 +22,8 @@ struct Load {
 
 class Balancer {
  public:
-  // The bound of Balance::Hash on a server's load applies only while at least this number of requests is in
-  // flight.
+  // The bound of Balance::Hash on a server's load applies only while the server has at least this number of
+  // requests in flight.
   static constexpr std::uint32_t kUnbounded = 8;
 
   // `identities`: the identity() of each server, in the order of the servers.
@@ -36,9 +36,9 @@ class Balancer {
   //   RoundRobin     Each server in proportion to its weight, evenly spread (smooth).
   //   LeastInFlight  The server with the smallest in_flight ÷ weight; RoundRobin among equals.
   //   RandomTwo      Draws two servers by weight; takes the one with the smaller in_flight ÷ weight.
-  //   Hash           The same server for the same word. If a candidate is added or removed, only its
-  //                  own words move. Skips a server with more than 5/4 of its share of the requests in
-  //                  flight.
+  //   Hash           The same server for the same `client_hash`. If a candidate is added or removed, only
+  //                  its own clients move. Skips a server with more than 5/4 of its share of the
+  //                  requests in flight.
   [[nodiscard]] std::size_t choose(std::uint64_t candidates, std::span<const Load> loads,
                                    std::uint64_t client_hash) noexcept;
 

@@ -147,11 +147,11 @@ class Pool final : private net::Watched {
   Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
   ~Pool();
 
-  // Returns true if a server that is not in `tried` (a bit for each) is in service and has room.
+  // Returns true if a server that is not in `tried` (one bit for each server) is in service and has room.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
   // Chooses a server by the upstream's balance.
   // * Candidates are servers that are in service, were not tried, and have room. If none is in service, all
-  //   servers that were not tried are candidates. Drained servers never are.
+  //   servers that were not tried are candidates. Drained servers are never candidates.
   // * An ejected server whose ejection time has passed comes first, if the request may try it
   //   (Member::due()). With `health`, only probes try ejected servers.
   // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops an

@@ -40,8 +40,8 @@ class Resolution {
   };
 
   // The first look-up is due after `period.least`, because the TTL of the known addresses is unknown.
-  // `unknown`: true if a look-up has failed already and no address is known. The first look-up is then due
-  // after kAfterFailure.
+  // `unknown`: true if a look-up has failed already and no address is known. If `unknown` is true, the first
+  // look-up is due after kAfterFailure.
   Resolution(Period period, base::TimePoint now, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }

@@ -55,7 +55,7 @@ class ServerControl {
     weights_.store(configured << 16U | weight, std::memory_order_relaxed);
   }
   // Must be called after a reload. Forgets the operator's weight if the configured weight is no longer the
-  // one that it replaced.
+  // weight that the operator replaced.
   void settle_weight(std::uint32_t configured) noexcept {
     if (weights_.load(std::memory_order_relaxed) >> 16U != configured)
       weights_.store(0, std::memory_order_relaxed);

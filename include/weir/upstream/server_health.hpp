@@ -64,14 +64,14 @@ class ServerHealth {
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try
   // the server. The epoch: the server is in service.
   [[nodiscard]] base::TimePoint ejected_until() const noexcept { return ejected_until_; }
-  // Returns the time from which any request may try the server. This is ejected_until() if no connection
-  // could be opened, because a failed connect loses no request. If the server accepted requests but did not
-  // answer, this is ejected_until() plus `most`. Until then, only requests that weir can send again may try
-  // the server.
+  // Returns the time from which any request may try the server. If no connection could be opened, returns
+  // ejected_until(), because a failed connect loses no request. If the server accepted requests but did not
+  // answer, returns ejected_until() plus `most`. Until that time, only requests that weir can send again may
+  // try the server.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
     return silent_ && !down() ? ejected_until_ + settings.most : ejected_until_;
   }
-  // Returns the time of the readmission; the epoch: the server was never ejected.
+  // Returns the time of the last readmission; the epoch: the server was never readmitted.
   [[nodiscard]] base::TimePoint readmitted_at() const noexcept { return readmitted_at_; }
   // Returns true if answered() would change the server's state: if it failed lately, or is ejected without
   // being down.
@@ -108,8 +108,8 @@ class ServerHealth {
 
 inline constexpr std::uint32_t kFullWeight = 256;
 // Returns the present weight of a server, in units of 1/kFullWeight. After a readmission, the weight is a
-// tenth of `weight` at first, and all of it after `slow_start`. `readmitted_at`: the time of the readmission;
-// the epoch: the server was never ejected.
+// tenth of `weight` at first, and all of it after `slow_start`. `readmitted_at`: the time of the last
+// readmission; the epoch: the server was never readmitted.
 [[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
                                       base::TimePoint readmitted_at, base::TimePoint now) noexcept;
 

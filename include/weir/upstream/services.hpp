@@ -27,8 +27,8 @@ struct ResolvedUpstream {
 [[nodiscard]] UpstreamSettings with_targets(UpstreamSettings settings,
                                             const std::vector<net::ServiceTarget>& targets);
 
-// Returns the servers for with_targets(). A server that `older` also has keeps its addresses in `older`, if
-// it has any there. `older` may be null.
+// Returns the servers for with_targets(). If `older` has a server and its addresses, the server keeps these
+// addresses. `older` may be null.
 [[nodiscard]] std::vector<Server> servers_of(const std::vector<net::ServiceTarget>& targets,
                                              const ServerGroup* older);
 

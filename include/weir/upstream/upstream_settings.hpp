@@ -83,13 +83,13 @@ inline constexpr std::uint32_t kMaxWeight = 100;  // in the configuration
 inline constexpr std::uint32_t kFullServiceWeight = 240;
 
 struct ServerSettings {
-  base::Endpoint address{};                   // of a service: its name as the host, and no port
+  base::Endpoint address{};                   // for a service: the service's name as the host, and no port
   std::uint32_t weight = 1;                   // 1 to kMaxWeight; for targets of a service up to 240
   std::uint32_t max_in_flight = 0;            // for all workers together; 0: unlimited
   std::optional<limit::TokenBucket> limit{};  // rate of the server's requests, for all workers together
   bool tls = false;                           // true: connect with TLS
   std::string tls_name{};  // name that the server's certificate must contain: a host name or an IP address
-  // Only the servers with the smallest number of all servers in service get requests.
+  // Requests go only to the servers in service that have the smallest priority number.
   std::uint16_t priority = 0;
   bool is_service = false;  // the SRV records of `address.host` name the servers (upstream/services.hpp)
   // Returns the name for logs and metrics: the address, or "srv:NAME".
@@ -120,7 +120,8 @@ struct UpstreamSettings {
   std::size_t queue = 256;  // largest number of waiting requests, for all workers together; 0: no waiting
   base::Duration max_wait{1'000'000};  // longest wait for a server with room
   std::size_t max_idle = 16'384;       // largest number of unused connections for each server and worker
-  // Longest time between two look-ups of a server's name; 0: only at start. A TTL may end sooner.
+  // Longest time between two look-ups of a server's name; 0: only at start. A name with a shorter TTL is
+  // looked up sooner.
   base::Duration resolve{30'000'000};
   base::Duration resolve_least{1'000'000};  // shortest time between two look-ups, whatever the TTL
   friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;

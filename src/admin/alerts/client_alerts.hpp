@@ -5,8 +5,8 @@
 
 namespace weir::admin {
 
-// Adds the refusals that the workers have counted since the last call to the clients of these alerts. Tells
-// the workers for which rules they must count refusals from now on.
+// Reads the refusals that the workers have counted since the last call, and adds them to the clients of these
+// alerts. Tells the workers for which rules they must count refusals from now on.
 void add_refusals(const AlertRegistry::Alerts& alerts, const Sources& sources);
 
 // Returns the alert for this client of `alert`. Creates it if there is none.

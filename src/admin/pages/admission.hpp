@@ -6,10 +6,6 @@
 // * the body.
 // A hostile site's page can make a browser inside the network send requests. The checks of the Host and of
 // the site reject these requests.
-//
-// The checks, in this order: the token; the Host, if no token is set; the page and its method; whether
-// another site's page sent the request; the body. A hostile site's page can make a browser inside the network
-// send requests; the checks of the Host and of the site reject such requests.
 #pragma once
 
 #include "admin/pages/answer.hpp"

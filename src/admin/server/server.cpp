@@ -97,8 +97,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Task<void> task);
 
   ServerOptions options;
-  // Coroutines that are answering a request share these sources, and go on using them after newer sources
-  // have replaced them here.
+  // Set by renew(). A request uses the sources with which it began until it ends.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;

@@ -40,7 +40,8 @@ function increase(first, last, read) {
   return (Math.max(0, after - before) * 1000) / (last.now - first.now);
 }
 
-// Returns a quantile. Interpolates between the bounds of its bucket, as Prometheus's histogram_quantile does.
+// Returns the quantile `share` (0 to 1) of a histogram. Interpolates between the bounds of its bucket, as Prometheus's
+// histogram_quantile does.
 export function quantile(bounds, counts, share) {
   const sum = counts.reduce((total, count) => total + count, 0);
   if (sum === 0) return null;

@@ -16,7 +16,7 @@ using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 using protozero::pbf_writer;
 
-// Field numbers, as kMessageField.
+// Field numbers, named by message and field: kFileName is `name` of a FileDescriptorProto.
 using Tag = protozero::pbf_tag_type;
 constexpr Tag kCheckService = 1, kCheckStatus = 1;
 constexpr Tag kSetFile = 1;

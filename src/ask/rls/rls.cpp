@@ -15,7 +15,7 @@ using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 using protozero::pbf_writer;
 
-// Field numbers, as kMessageField.
+// Field numbers, named by message and field: kEntryKey is `key` of an Entry.
 using Tag = protozero::pbf_tag_type;
 constexpr Tag kRequestDomain = 1, kRequestDescriptors = 2, kRequestHitsAddend = 3;
 constexpr Tag kDescriptorEntries = 1, kDescriptorHitsAddend = 3, kDescriptorNegativeHits = 4;
@@ -31,7 +31,7 @@ constexpr Tag kHeaderKey = 1, kHeaderValue = 2;
 
 constexpr std::int32_t kOk = 1, kOverLimit = 2;  // RateLimitResponse.Code
 
-// Returns true if the reader is at this field, and the field has this form.
+// Returns true if the reader is at this field, and the field has this wire type.
 bool is_at(const pbf_reader& reader, Tag tag, pbf_wire_type type) noexcept {
   return reader.tag() == tag && reader.wire_type() == type;
 }

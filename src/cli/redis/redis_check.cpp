@@ -166,7 +166,7 @@ std::string not_asked(const std::string& denied) {
          (scripts_ask ? " (weir's scripts need this)" : " (weir itself does not need this)");
 }
 
-// Reports on another node. Puts the node's address before each fault and warning.
+// Reports on another master of the cluster. Puts the node's address before each fault and warning.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
   (void)tell_node(its, other, redis);

@@ -49,7 +49,7 @@ Sample take(const TopOptions& options) {
 }
 
 // Returns the width of a single frame: the variable COLUMNS if it is set, otherwise the terminal's width.
-// Without both, lines have no bound.
+// If neither is known, lines have no bound.
 std::size_t width_of_output() {
   if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
     const std::string_view columns(text);

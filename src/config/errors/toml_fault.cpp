@@ -76,8 +76,8 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
          std::string(noun_of(spec.kind));
 }
 
-// Returns a message about a value without quotes. `value`: the whole value. `spec`: the key of the value;
-// null if weir does not have the key.
+// Returns a message about a value without quotes. `key`: the text before the value, such as "limit = ".
+// `value`: the whole value. `spec`: the key of the value; null if weir does not have the key.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&

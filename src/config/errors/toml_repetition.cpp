@@ -69,8 +69,8 @@ std::optional<std::size_t> equals_at(std::string_view line, std::size_t at) {
   return line[at] == '=' ? std::optional(at) : std::nullopt;
 }
 
-// Returns the value at the start of `text`, in TOML syntax. Returns an empty text if the end of the value is
-// unclear.
+// Returns the value at the start of `text`, in TOML syntax. If the setting `spec` does not accept the value,
+// returns an accepted value instead. Returns an empty text if the end of the value is unclear.
 std::string value_to_write(std::string_view text, const KeySpec* spec, bool inline_table) {
   if (text.starts_with('"') || text.starts_with('\'')) {
     const auto end = text.find(text.front(), 1);

@@ -22,8 +22,8 @@ bool requires_certificates(const net::ListenerSettings& listener) {
          listener.tls->client_auth == net::ClientAuth::Require;
 }
 
-// Anybody who can ask can use up the limits of others. So a listener that other machines can reach must
-// require a token or a certificate.
+// Reads `token`. A listener that other machines can reach must require a token or a certificate, because
+// anybody who can ask can use up the limits of others.
 void read_ask_token(const TableReader& table, net::ListenerSettings& listener) {
   listener.ask.token = read_token(table, listener.address);
   const bool reachable = table.has("address") && !is_loopback(listener.address);
@@ -35,7 +35,8 @@ void read_ask_token(const TableReader& table, net::ListenerSettings& listener) {
                                std::to_string(listener.address.port) + "\" or \"unix:/path\"");
 }
 
-// A permit keeps the configuration with which weir decided, so a reload frees it only after this time.
+// Reads `permit_ttl`. Its maximum bounds how long a permit, and so the configuration with which weir decided,
+// may stay in memory after a reload.
 void read_permit_ttl(const TableReader& table, net::AskOptions& ask) {
   constexpr base::Duration kMost = std::chrono::hours(1);
   ask.permit_ttl = table.deadline("permit_ttl");

@@ -69,8 +69,8 @@ void watch_file(const ReadContext& context, const std::string& file);
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
 // Reads the keys of a listener that say what it serves. Must be called after `address` and `tls` were read.
 void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadContext& context);
-// Reads the setting `token` of a listener at this address. Reports a mistake if the token cannot be sent, or
-// if other machines could guess it.
+// Reads the setting `token` of a listener at this address. Reports a mistake if a header cannot contain the
+// token, or if the token is too short for an address that other machines can reach.
 [[nodiscard]] std::string read_token(const TableReader& table, const base::Endpoint& address);
 // Returns true if only this machine can connect to the address.
 [[nodiscard]] bool is_loopback(const base::Endpoint& address);
@@ -118,7 +118,7 @@ void read_refusal(const TableReader& rule, const proxy::ServerSettings& server, 
 [[nodiscard]] bool is_media_type(std::string_view text) noexcept;
 
 // read_charge() reads `charge`. is_settled_cost() returns true if `cost` is a table with response_header,
-// response_json or reserve. read_settled_cost() reads such a table.
+// response_json, reserve or stream. read_settled_cost() reads such a table.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
@@ -135,7 +135,8 @@ void read_reserve(const TableReader& cost, policy::Rule& into);
 [[nodiscard]] std::vector<policy::CostTerm> read_terms(const TableReader& table, std::string_view key,
                                                        std::string_view sample);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge. The
-// algorithms leaky_bucket and concurrency cannot correct a charge.
+// algorithms leaky_bucket, concurrency and adaptive_concurrency cannot. Also reports charge.grpc_status
+// beside a cost that the response reports.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 // Reads `penalty`. Must be called after the rule's limiters were read.
 void read_penalty(const TableReader& rule, policy::Rule& into);
@@ -160,10 +161,11 @@ void read_named(const TableReader& table, std::string_view key, NameKind kind,
                 std::vector<policy::NamedText>& into);
 // Reads the settings `domains` and `descriptor` of a match.
 void read_question_conditions(const TableReader& table, const ReadContext& context, policy::Match& match);
-// Reports a mistake if the rule needs a descriptor and has a setting that no question meets.
+// Reports a mistake if the rule needs a descriptor, so that it applies to questions only, and has `bandwidth`
+// or `messages`. Questions have no body and no messages.
 void check_questions(const TableReader& table, const policy::Rule& rule);
-// Reads whether questions are charged beyond the rule's limit. Must be called after all other settings of the
-// rule were read.
+// Reads `overdraft`: whether questions are charged beyond the rule's limit. Must be called after all other
+// settings of the rule were read.
 void read_overdraft(const TableReader& table, policy::Rule& rule);
 // Reads the settings `body_contains`, `json` and `max_body` of a match.
 void read_body_conditions(const TableReader& table, policy::Match& match);

@@ -57,7 +57,7 @@ struct KeySpec {
   // string is valid.
   std::string_view pattern = {};
   // For Subtable, Subtables and OneOrMoreTables: the keys of the table. For Mixed, Each and Named: the
-  // possible shapes of the value or of its elements. Not null for these five kinds; null for all other kinds.
+  // possible shapes of the value or of its elements. Null for all other kinds, and only for them.
   const TableSpec* inner = nullptr;
 };
 

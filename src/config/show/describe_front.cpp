@@ -27,7 +27,8 @@ std::string acme_line(const acme::Settings& acme) {
          ", retries from " + to_string(acme.retry) + "\n";
 }
 
-// Returns the words about a listener that answers questions. Returns an empty text for one that proxies.
+// Returns the words about a listener that answers questions. Returns an empty text for a listener that
+// forwards requests.
 std::string ask_words(const net::ListenerSettings& listener) {
   const auto& ask = listener.ask;
   const std::string token = ask.token.empty() ? "" : " with a token";

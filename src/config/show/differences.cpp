@@ -14,7 +14,7 @@ using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
 // Returns the label of a line: the text before ": ", or the whole line. Messages about the indented lines
-// below begin with that label.
+// below this line begin with its label.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }

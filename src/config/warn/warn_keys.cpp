@@ -55,9 +55,10 @@ bool is_chosen(Attribute attribute) {
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests a replacement for a part of a key that has unused alternatives. Keeps the alternatives that
-// clients cannot choose, and puts one of the others at the end: Ip, or else the first of them. If clients can
-// choose every alternative, or every request has it, suggests a key with one part for each alternative.
+// Suggests a replacement for a part of a key that has unused alternatives: the alternatives that clients
+// cannot choose, and then one more. This last one is Ip if the part has it, otherwise the first of the other
+// alternatives. If clients can choose every alternative, or every request has it, suggests a key with one
+// part for each alternative.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)

@@ -28,7 +28,7 @@ void warn_of_idle_settings(const Settings& settings, ConfigWarnings& warnings) {
                              "bodies and no messages");
 }
 
-// Returns true if listeners answer questions, and Envoy's rate limit calls alone.
+// Returns true if listeners answer questions, but only those of Envoy's rate limit calls.
 bool answers_only_envoy(const Settings& settings) {
   using net::Serves;
   return answers_questions(settings) && std::none_of(settings.listeners.begin(), settings.listeners.end(),

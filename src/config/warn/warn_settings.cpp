@@ -87,7 +87,7 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
 
 // Warns of tiers that an API key has but no rule or route mentions. If no rule or route mentions any tier,
 // ignores tiers of keys that have a user, an organisation or a service. The keys file may then serve several
-// configurations for these users.
+// configurations for these users. Warns of nothing if the key of a rule or upstream contains the tier.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;
@@ -244,7 +244,8 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
-// Warns of request bodies that can never be read, because they are larger than max_body_memory.
+// Warns of rules that may read larger bodies, of requests or responses, than max_body_memory permits. Such
+// bodies are never read.
 void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
   const auto memory = settings.server.max_body_memory;
   for (const auto& rule : settings.rules) {

@@ -114,9 +114,9 @@ struct Http2Session::Callbacks {
     return is_request(frame) || (frame.hd.type == NGHTTP2_HEADERS && of(data).side_ == Http2Side::Client);
   }
 
-  // Passes each frame to on_cheap_frame() that is neither part of a message nor an acknowledgement of
-  // SETTINGS. Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames without
-  // another callback. Ends the connection instead in two cases:
+  // Reports each frame that is neither part of a message nor an acknowledgement of SETTINGS, by
+  // on_cheap_frame(). Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames
+  // without another callback. Ends the connection instead in two cases:
   // * A server sends too many frames of unknown types.
   // * A client opens a stream with an ID that it has just skipped. nghttp2 would ignore such a stream (RFC
   //   9113 §5.1.1).

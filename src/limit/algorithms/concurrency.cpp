@@ -218,8 +218,8 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // The best latency is at most 5/4 of the quick mean. If the quick mean falls further below the best
-  // latency, this is no accident. Without this line only the slow mean would lower the best latency, and
+  // The best latency is at most 5/4 of the quick mean, because chance does not make the quick mean so much
+  // lower than the best latency. Without this line only the slow mean would lower the best latency, and
   // until then the limit would rise too high.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }

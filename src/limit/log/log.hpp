@@ -78,9 +78,9 @@ class Log : public LogReader {
   // 0 < entry.cost ≤ SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark. A later entry may
-  // contain the charge, if another worker's clock was ahead or no chunk was left. REQUIRES: the entry has not
-  // expired.
+  // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark; a mark of 0 means
+  // the oldest entries. A later entry may contain the charge, if another worker's clock was ahead or no
+  // chunk was left. The caller must have checked that the charge has not expired.
   void take_back_from(const LogEntry& entry) noexcept;
   // Adds entry.cost to the log entry that contains an earlier charge. The log entry grows to `most_entered`
   // at most, and the log to SlidingLog::kMostTotal at most. Returns false if no log entry contains the

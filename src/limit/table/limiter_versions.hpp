@@ -47,7 +47,8 @@ class LimiterVersions {
     const Limiter* of_cell = nullptr;
   };
 
-  // Returns nullopt if the two indexes do not belong to known versions of one rule.
+  // Returns how the charge relates to a cell with the RuleIndex `cell`. Returns nullopt if `cell` and the
+  // index of the charge do not belong to known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
   // Declares that `index` stands for `rule`. If `index` stands for another version already, REQUIRES

@@ -50,8 +50,8 @@ constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t r
 
 class Quota {
  public:
-  // A rule may take places at first only if its RuleIndex is below this number. The functions share_out() and
-  // add() may raise the bound.
+  // At the start, only a rule whose RuleIndex is below this number can take places. The functions
+  // share_out() and add() can raise the bound.
   static constexpr std::size_t kFirst = 256;
 
   Quota() : by_rule_(kFirst), held_(kFirst), account_(kFirst) {

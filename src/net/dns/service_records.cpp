@@ -57,8 +57,8 @@ class MessageReader {
 
 constexpr std::uint16_t kSrvType = 33, kInternetClass = 1;
 
-// Reads one record. Lowers `ttl` to the TTL of the record. If it is an SRV record with a target, adds it to
-// `found`.
+// Reads one record. Lowers `ttl` to the TTL of the record. Adds the record to `found` if it is an SRV record
+// with a target.
 void read_record(MessageReader& reader, std::vector<ServiceRecord>& found, std::uint32_t& ttl) {
   (void)reader.name();
   const auto type = reader.number16();

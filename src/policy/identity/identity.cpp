@@ -116,8 +116,8 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
 }
 
 // Verifies the client's token and takes the identity from its claims. Returns why the token is not valid.
-// Returns nullopt if it is valid or if there is none. Accepts claims from any peer, because the issuer of the
-// token signed them.
+// Returns nullopt if the token is valid, or if the client has no token to verify. Accepts claims from any
+// peer, because the issuer of the token signed them.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;

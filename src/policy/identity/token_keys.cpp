@@ -121,8 +121,8 @@ bool is_for_signatures(const json::object& jwk) {
          });
 }
 
-// Adds the key to `keys` once for each algorithm that it permits. `only`: adds no other algorithm; empty:
-// adds all.
+// Adds the key to `keys` once for each algorithm that it permits. `only`: the only algorithm to add; empty:
+// adds all algorithms.
 void add_key(const json::object& jwk, std::string_view only, std::vector<TokenKey>& keys) {
   if (!is_for_signatures(jwk)) return;
   const auto key = key_in(jwk);
@@ -170,7 +170,7 @@ std::size_t count_keys(const std::vector<TokenKey>& keys) noexcept {
 std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                      std::string_view algorithm,
                                                      std::optional<std::string_view> kid) {
-  const TokenKey* unnamed = nullptr;  // a key that may be meant, because one of the two has no `kid`
+  const TokenKey* unnamed = nullptr;  // a key that may be meant, because the key or the token has no `kid`
   std::size_t fitting = 0, possible = 0;
   for (const auto& key : keys) {
     if (key.algorithm->word != algorithm) continue;

@@ -24,8 +24,8 @@ struct TokenKey {
 };
 
 // Reads the public keys for signatures in a JWK set (RFC 7517 §5). Ignores keys that weir cannot use: other
-// types and curves, short RSA keys, shared secrets, keys for encryption. `only`: ignores all other
-// algorithms; empty: keeps all. The error says that the text is no JWK set, or why it has no usable key.
+// types and curves, short RSA keys, shared secrets, keys for encryption. `only`: the only algorithm to keep;
+// empty: keeps all algorithms. The error says that the text is no JWK set, or why it has no usable key.
 [[nodiscard]] base::Result<std::vector<TokenKey>> read_jwk_set(std::string_view text, std::string_view only);
 
 // Returns the number of different keys in the list.

@@ -65,7 +65,7 @@ void MatchIndex::add(const Match& match, Position position, const std::string& h
   at->matches.push_back(position);
 }
 
-// Adds the matches for this name of a host whose path pattern is a prefix of `path`.
+// Adds the matches for the host name `host` that have a prefix of `path` as their path pattern.
 void MatchIndex::add_host(std::string_view host, std::string_view method, std::string_view path,
                           std::vector<Position>& positions) const {
   const auto methods = by_host_.find(host);
@@ -98,7 +98,7 @@ void MatchIndex::add_path(const Request& request, std::string_view path,
   add_host("", method, compared, positions);
   if (!host.empty()) add_host(host, method, compared, positions);
   if (longest_suffix_ == 0) return;
-  // The first suffix that is not longer than any in the index.
+  // The first suffix of the host that is at most as long as the longest suffix in the index.
   const auto first = host.size() - std::min(host.size(), longest_suffix_);
   for (auto dot = host.find('.', first); dot != std::string_view::npos; dot = host.find('.', dot + 1))
     add_host(host.substr(dot), method, compared, positions);

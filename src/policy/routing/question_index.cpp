@@ -31,7 +31,8 @@ std::vector<KeyAndValue> needed_keys(const Rule& rule) {
     return std::all_of(part.begin(), part.end(), is_descriptor);
   };
   const auto part = std::find_if(rule.key.begin(), rule.key.end(), needs_descriptor);
-  // Otherwise the rule also applies to descriptors without the key: it refuses them, or takes the address.
+  // With any other on_missing than Skip, the rule also applies to descriptors without the key: it refuses
+  // the question, or uses the client's address in place of the value.
   if (rule.on_missing != OnMissing::Skip || part == rule.key.end()) return {{"", ""}};
   std::vector<KeyAndValue> keys;
   for (const auto& attribute : *part) keys.push_back({attribute.name, ""});

@@ -27,7 +27,8 @@ bool has_key(const Descriptor& descriptor, std::string_view key) noexcept {
   return !descriptor.value_of(key).empty();
 }
 
-// Returns true if the descriptor has a value for each part of the key that consists of descriptors' keys.
+// Returns true if the descriptor has a value for each part of the rule's key that only a descriptor can
+// provide.
 bool has_parts(const Rule& rule, const Descriptor& descriptor) {
   return std::all_of(rule.key.begin(), rule.key.end(), [&](const KeyPart& part) {
     return std::any_of(part.begin(), part.end(), [&](const AttributeRef& attribute) {

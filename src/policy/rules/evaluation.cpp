@@ -14,7 +14,8 @@ namespace weir::policy {
 namespace {
 
 // Returns the cost of the request under the rule; 0: the question only checks the limits. Returns nullopt if
-// the request states an invalid cost. A question counts as one request at a time, whatever cost it states.
+// the request states an invalid cost. Under a concurrency limit, a question costs Rule::cost, whatever
+// higher cost than 0 the question states.
 std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (request.stated_cost == limit::Cost{0}) [[unlikely]]
@@ -81,7 +82,8 @@ Rejection Evaluation::collect_rule(const Rule& rule, const Request& request, con
   return rejection;
 }
 
-// Adds the charges of a rule that needs a descriptor. Adds nothing if the rule has a rejection.
+// Adds the charges of a rule that needs a descriptor. Adds nothing if the rule rejects the question because
+// of one of its descriptors.
 Rejection Evaluation::add_descriptors(const Rule& rule, const Request& request, const NamingKeys& keys) {
   assert(request.descriptors.size() <= limit::kMaxCharges);
   const auto had_local = local.charges().size();

@@ -32,8 +32,8 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
 }
 
 // Counts the request for its client, once for each rule that decided about it: all rules of an admitted
-// request, only the refusing rules of a refused one. Omits admitted checks, which use nothing. An overdraft
-// is used in any case.
+// request, only the refusing rules of a refused one. Omits admitted checks, because they use no units. An
+// overdraft uses units even if the question is refused.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writer writing(top, charged_at_);
   for (const auto* bill : decisive_bills())
@@ -93,7 +93,8 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// Takes permits for the charges that Redis did not answer (`unanswered`): the request proceeds without them.
+// Takes permits for the charges that Redis did not answer (`unanswered`), because the request proceeds
+// without Redis's answer.
 void AdmissionController::hold_unanswered(limit::ChargeSet unanswered) {
   if (!config_.names_agreed) return;  // other weirs name the keys differently
   const auto charges = buffers_.evaluation.remote.charges();
@@ -366,8 +367,8 @@ void AdmissionController::keep_remote(limit::ChargeSet unanswered) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Stores the rules that limit WebSocket or gRPC messages and whose charge Redis did not answer. For these
-// rules this process counts the messages, under the client's key in Redis.
+// Stores each rule that limits WebSocket or gRPC messages, if Redis has not answered the charge of the rule.
+// For these rules this process counts the messages, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::ChargeSet unanswered) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {

@@ -89,7 +89,7 @@ class AdmissionController {
     return policy::decide(decisive_bills(), decided_at_);
   }
   // Returns the decision that concerns one descriptor of a question, also after a refusal has refunded the
-  // charges. `descriptor`: its index in Request::descriptors. REQUIRES that there is a decision.
+  // charges. `descriptor`: the index in Request::descriptors. REQUIRES that there is a decision.
   [[nodiscard]] policy::Decision decision_for_descriptor(std::size_t descriptor) const {
     return policy::decide_for_descriptor(std::span(bills_).first(decisive_count_), decided_at_, descriptor);
   }

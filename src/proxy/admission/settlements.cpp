@@ -384,7 +384,7 @@ void Settlements::settle_by_body(bool whole) {
   for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
-    // settle_by_head() has already counted such a body as unreadable
+    // settle_by_head() has already counted a body of this length as unreadable
     if (!format_ && length_ > settlement.max_body) return;
     const auto reported = cost_in_body(settlement, whole || cut);
     if (cut)

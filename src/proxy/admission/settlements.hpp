@@ -65,9 +65,9 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Settles charges of a question to the cost that its asker states. These are the charges of rules with a
-  // settlement, and those that took the cost of the question. If there are none, they are all charges whose
-  // rule does not read its cost in the request.
+  // Settles charges of a question to the cost that its asker states: the charges of rules with a settlement,
+  // and the charges that took the cost of the question. If there are no charges of either kind, settles all
+  // charges whose rule does not read its cost in the request.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
   // Charges the overdrafts (policy::Rule::overdraft) of the checks in `bill`, whatever their outcomes. Each

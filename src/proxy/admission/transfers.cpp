@@ -145,14 +145,15 @@ void AdmissionController::overdraw() {
   settlements_.overdraw(remote, Store::Redis, there, decided_at_);
 }
 
-// Charges the overdrafts of rules that Redis could not be asked about, in this process.
+// Charges in this process the overdrafts of rules about which weir could not ask Redis.
 void AdmissionController::overdraw_fallback() {
   if (overdrawn_late_) return;
   settlements_.overdraw(buffers_.fallback, Settlements::Store::Table, decided_at_, decided_at_);
 }
 
-// Charges the overdrafts of lines that Redis has not answered in time. The charges follow the late checks on
-// the same connection, so they are not lost, and the fallback must not be charged for them.
+// Charges the overdrafts of lines that Redis has not answered in time. The commands for the charges follow
+// the late checks on the same connection. So Redis will get them, and the fallback must not be charged for
+// these lines.
 void AdmissionController::overdraw_late(limit::ChargeSet unanswered) {
   overdrawn_late_ = true;
   auto& remote = buffers_.evaluation.remote;
@@ -178,7 +179,8 @@ bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priori
   return false;
 }
 
-// Records the refusal of the charge as a violation if its rule has a penalty. A refused check is none.
+// Records the refusal of the charge as a violation if its rule has a penalty. A refused check is no
+// violation.
 void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePoint now,
                                        limit::Outcome& outcome) {
   if (charge.penalty != nullptr && !outcome.allowed && charge.cost != 0)

@@ -17,8 +17,8 @@ namespace {
 // How long a call waits for the worker of a permit. Workers answer within milliseconds.
 constexpr base::Duration kPatience{5'000'000};
 
-// The reply of the worker that has a permit. Shared by the call and the jobs, which may outlive it. Only the
-// call's thread uses the members.
+// The reply of the worker that has a permit. The call and its jobs share the reply, because the jobs may
+// outlive the call. Only the call's thread uses the members.
 struct SettleReply {
   explicit SettleReply(const net::Executor& executor) : given(executor) {}
   void give(Permits::Result outcome) noexcept {
@@ -56,8 +56,8 @@ void AskCall::cancel() noexcept {
   if (settlement_ != nullptr) settlement_->cancel();
 }
 
-// Returns true if errors are statuses of gRPC. On a listener for JSON, no field of the call changes that: it
-// may be a field of the asking proxy's client.
+// Returns true if errors are statuses of gRPC. On a listener for JSON, errors never are, whatever fields the
+// call has: these may be the fields of the asking proxy's client.
 bool AskCall::is_grpc() const noexcept {
   return settings.api == AskSettings::Api::Rls && http::is_grpc(buffers.head.fields);
 }
@@ -105,7 +105,7 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   auto exchange = std::make_unique<QuestionExchange>(client, std::move(question));
   const ScopedCancelTarget cancel_target(question_, *exchange);
   auto answer = co_await exchange->decide();
-  auto& decided = *exchange;  // in use below only if no permit takes it
+  auto& decided = *exchange;  // used below only if no permit takes the exchange
   const bool may_hold = answer.allowed && api == observe::AskApi::Decide;
   const bool holds = may_hold && (decided.question().wants_permit || decided.needs_settlement());
   const bool waits = !holds && decided.question().answer_waits;
@@ -141,7 +141,8 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
   if (auto reservation = PermitCount::take(settings.open_permits, settings.max_permits)) {
-    auto& unsent = unsent_permits_.emplace_back();  // before the permit, which would be lost without memory
+    // before add(): otherwise the permit would be lost if memory runs out here
+    auto& unsent = unsent_permits_.emplace_back();
     unsent = worker.permits().add(std::move(question), std::move(*reservation), settings_);
     answer.permit = unsent;
     return;

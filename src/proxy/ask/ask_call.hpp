@@ -49,7 +49,7 @@ class AskCall {
   ExchangeBuffers& buffers;             // the call's head, its body, and the text to send
   bool authorization_is_token = false;  // true: the call's Authorization contains the listener's token
 
-  // Reads the whole body. If that fails, returns the error to answer; its status is 0 if the body was read.
+  // Reads the whole body. Returns the error to answer; its status is 0 if there is no error.
   [[nodiscard]] net::Task<LocalError> read_body();
   // Returns the body. REQUIRES that read_body() succeeded.
   [[nodiscard]] std::string_view body() const noexcept { return buffers.inspected.view(); }
@@ -68,8 +68,8 @@ class AskCall {
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
   // Sends an answer as it is.
   [[nodiscard]] net::Task<Ending> send(http::Answer answer);
-  // Sends an error, with a JSON body or as the status of a gRPC call. `what`: a sentence, whatever characters
-  // it contains. `fields`: complete header lines.
+  // Sends an error, with a JSON body or as the status of a gRPC call. `what`: a sentence, which may contain
+  // any characters. `fields`: complete header lines.
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what, std::string_view fields = {});
 
   void cancel() noexcept;  // ends each wait for a decision
@@ -85,7 +85,7 @@ class AskCall {
   net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   std::vector<std::string> unsent_permits_;  // the permits of answers that were not sent so far
   std::string text_;                         // the text of an error
-  std::string fields_;                       // its fields
+  std::string fields_;                       // the header lines of that error
 };
 
 }  // namespace weir::proxy

@@ -1,5 +1,6 @@
 // Serves one call on a listener that answers questions: checks the token of the asker, then serves the API of
-// the listener. Takes the place of an Exchange. Lives in the coroutine frame that serves the call.
+// the listener. Calls have an AskService instead of an Exchange. Lives in the coroutine frame that serves the
+// call.
 #pragma once
 
 #include "proxy/ask/ask_call.hpp"

@@ -21,9 +21,9 @@ std::string new_name(unsigned owner) {
   return std::to_string(owner) + "-" + base::in_hex(chance);
 }
 
-// Returns true if these are settings of one listener, before and after a reload, or of listeners whose askers
-// have the same token. Listeners without a token may have different askers, such as those of another machine
-// that show certificates.
+// Returns true if both settings belong to one listener (before and after a reload), or to two listeners with
+// the same token. Two listeners without a token may have different askers, for example if one of them
+// requires client certificates.
 bool have_same_askers(const AskSettings& one, const AskSettings& other) noexcept {
   return one.open_permits == other.open_permits || (!one.token.empty() && one.token == other.token);
 }

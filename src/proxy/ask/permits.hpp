@@ -26,14 +26,15 @@ namespace weir::proxy {
 
 class Permits final : private net::Watched {
  public:
-  // `owners`: null: this worker is the only one. Both must outlive the object.
+  // `owners`: null if there is only this worker. `worker` and `owners` must outlive the object.
   Permits(Worker& worker, PermitOwners* owners);
   ~Permits();
   Permits(const Permits&) = delete;
   Permits& operator=(const Permits&) = delete;
 
   // Keeps a question until it is settled, but at most for the listener's permit_ttl. Returns the name of the
-  // permit, which nobody can guess. `reservation`: counts the permit. `listener`: where the question came.
+  // permit, which nobody can guess. `reservation`: counts the permit. `listener`: the listener on which the
+  // question came.
   [[nodiscard]] std::string add(std::unique_ptr<QuestionExchange> question,
                                 PermitCount::Reservation reservation,
                                 std::shared_ptr<const AskSettings> listener);
@@ -44,12 +45,12 @@ class Permits final : private net::Watched {
     BadHeaders,   // the headers of the server's answer are invalid; the permit remains open
     Unreachable,  // the worker of the permit has not answered
   };
-  // Settles a permit of this worker, and ends it. `listener`: where the settlement came. It must be the
-  // listener of the question, or one with the same token.
+  // Settles a permit of this worker, and ends it. `listener`: the listener on which the settlement came. It
+  // must be the listener of the question, or a listener with the same token.
   [[nodiscard]] Result settle(const ask::SettleRequest& request, const AskSettings& listener);
 
-  // Refunds the charges of a permit of this worker, and ends it, because its asker has not got its name. Does
-  // nothing if there is no such permit.
+  // Refunds the charges of a permit of this worker, and ends it, because the asker has not received the
+  // permit's name. Does nothing if there is no such permit.
   void withdraw(const std::string& permit) noexcept;
 
   // Returns the number of the worker in the permit's name. Returns nullopt if the name is invalid.

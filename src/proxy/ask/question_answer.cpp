@@ -11,8 +11,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the seconds of the Retry-After line, so that the answer's member and its field agree although the
-// time is lengthened at random.
+// Returns the seconds in the Retry-After line. The JSON member of the answer must state the same time, which
+// weir has lengthened at random.
 std::optional<std::uint64_t> retry_after_in(std::string_view fields) noexcept {
   constexpr std::string_view kName = "Retry-After: ";
   auto at = fields.starts_with(kName) ? 0 : fields.find("\r\nRetry-After: ");
@@ -59,8 +59,8 @@ void add_descriptors(ask::Answer& answer, const ExchangeContext& context) {
     answer.descriptors.push_back(status_of(context.admission.decision_for_descriptor(i)));
 }
 
-// Returns true if weir itself failed. If more rules apply than weir can charge, the request is the reason for
-// the refusal: each repetition is refused, too.
+// Returns true if weir itself failed. If more rules apply than weir can charge, that is no failure of weir:
+// each repetition of the request would be refused, too.
 bool has_failed(const RequestReport& report) noexcept {
   return !report.decided && report.status >= 500 && !report.too_many_rules;
 }

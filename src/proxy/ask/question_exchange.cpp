@@ -106,8 +106,8 @@ bool QuestionExchange::settle(const ask::SettleRequest& request) {
   return true;
 }
 
-// Settles the charges as if the server of the asker had answered weir. A body that the asker does not tell
-// counts as an answer without a body.
+// Settles the charges as if the server of the asker had answered weir. If the asker reports no body, the
+// answer counts as an answer without a body.
 void QuestionExchange::settle_by_answer(const ask::SettleRequest& request) {
   auto& context = exchange_.context();
   auto& settlements = context.admission.settlements();

@@ -15,8 +15,8 @@ QuestionStream::QuestionStream(ClientStream& asker, ClientWatch& a_watch, ask::Q
   body_ = &source_;
 }
 
-// A question has no body, even if its fields announce one. So weir keeps the announced length, which may
-// exceed a bound, and reads nothing.
+// A question has no body, even if its fields announce one. So weir reads nothing. The head keeps the
+// announced length, so that weir still refuses a length above a bound.
 std::optional<http::Fault> QuestionStream::read_head(http::RequestHead& head) {
   auto text = ask::request_head(question_);
   if (!text) return http::Fault{400, "the question contains a line break or a NUL byte"};

@@ -35,15 +35,15 @@ ask::RlsStatus status_of(const ask::DescriptorStatus& descriptor) noexcept {
   return status;
 }
 
-// Returns true if the asker wants to know whether each descriptor is within its limits, and charges none.
+// Returns true if the question charges nothing: the asker only wants to know whether each descriptor is
+// within its limits.
 bool only_checks(const ask::Question& question) noexcept {
   return std::all_of(question.descriptors.begin(), question.descriptors.end(),
                      [](const policy::Descriptor& descriptor) { return descriptor.cost == limit::Cost{0}; });
 }
 
-// Returns true if clients must see the fields of `a` rather than those of `b`. A refusal goes before an
-// admission, and the refusal with the longer wait before the other. An admission with a smaller remaining
-// share goes before other admissions.
+// Returns true if clients must see the fields of `a` rather than those of `b`. A refusal precedes an
+// admission. Among refusals, the longest wait comes first; among admissions, the smallest remaining share.
 bool speaks_before(const ask::Answer& a, const ask::Answer& b) noexcept {
   if (a.allowed != b.allowed) return !a.allowed;
   constexpr auto kNever = std::numeric_limits<std::uint64_t>::max();
@@ -64,8 +64,8 @@ class RlsDecision {
         began_(call.worker.clock.now()),
         timeout_(http::grpc_timeout(call.buffers.head.fields)) {}
 
-  // Decides about all descriptors. Returns null if weir has decided. Returns the answer that says why it
-  // could not decide; its status is 0 if the asker has disconnected.
+  // Decides about all descriptors. Returns null if weir has decided. Otherwise returns an answer that says
+  // why weir could not decide. The status of that answer is 0 if the asker has disconnected.
   [[nodiscard]] net::Task<const ask::Answer*> run();
   // Appends the RateLimitResponse.
   void append_answer(std::string& out) const;

@@ -131,7 +131,7 @@ net::Task<net::ErrorCode> Acceptor::accept_one() {
   }
   ConnectionsPerIp::Slot slot;
   if (!ec &&
-      // if this returns false, the destructor of `connection` closes the connection
+      // if count_connection() returns false, the destructor of `connection` closes the connection
       count_connection(worker_, net::peer_address(peer), slot))
     admit(std::move(connection), peer, std::move(slot));
   if (++accepted_in_turn_ % kAcceptsInTurn == 0) co_await net::Pause(worker_.executor);

@@ -36,7 +36,7 @@ struct ClientPeer {
   // Returns the details for a change. The first call allocates them.
   [[nodiscard]] Details& edit_details();
 
-  mutable policy::AddressDigest address_digest{};  // the naming of clients reads and writes it
+  mutable policy::AddressDigest address_digest{};  // remembers the digest of `address` (policy::Request)
 
   void use_reported(const http::ConnectionEnds& ends);
   // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns

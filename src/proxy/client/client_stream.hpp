@@ -51,10 +51,12 @@ class ClientStream {
   // Returns true if the client uses TLS to this process, or to another weir process that relays the
   // connection.
   [[nodiscard]] virtual bool is_secure() const noexcept = 0;
-  // Returns the name of the listener. The result is valid until the next wait. Empty: it has no name.
+  // Returns the name of the listener. The result is valid until the next wait. Empty: the listener has no
+  // name.
   [[nodiscard]] virtual std::string_view listener_name() const noexcept = 0;
-  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: it has none. The
-  // first call of a connection costs a few microseconds. The result is valid as long as the connection.
+  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: the client has
+  // none. The first call of a connection costs a few microseconds. The result is valid as long as the
+  // connection.
   [[nodiscard]] virtual std::string_view certificate() = 0;
   // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
   // connection does not use IP.
@@ -75,7 +77,7 @@ class ClientStream {
 
   // Returns true if weir can send an answer. This is not possible after a message that was sent only in part.
   [[nodiscard]] virtual bool can_answer() const noexcept = 0;
-  // Sends as much of an answer that weir created as the client accepts at once. Returns the result, or
+  // Sends an answer that weir created, as far as the client accepts it at once. Returns the result, or
   // nullopt if finish_answer() must send the rest. If `answer.keep_alive` is true, drops the part of the
   // request's body that has arrived, so that the next request can follow.
   [[nodiscard]] virtual std::optional<net::ErrorCode> try_answer(http::Answer answer) = 0;
@@ -88,8 +90,8 @@ class ClientStream {
   // Makes sure that a truncated answer cannot look complete.
   virtual void cut_answer() noexcept = 0;
 
-  // Must be called after a server's 101. Tells the client that the protocol changes. Afterwards, the octets
-  // of `stream` and `inbox` belong to the new protocol.
+  // Must be called after a server's 101. Tells the client that the protocol changes. Afterwards, the `stream`
+  // and the `inbox` of octets() carry the new protocol.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                                std::string_view protocol,
                                                                std::string_view fields) = 0;

@@ -318,7 +318,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return co_await end_request(stream, next);
 }
 
-// Ends a request after which no other request can follow at once. Returns true if another can follow now.
+// Performs the rest of a request, as `next` says: drops its body, lets the client read the answer, or aborts.
+// Returns true if another request can follow.
 net::Task<bool> Session::end_request(Http1Stream& stream, Http1Stream::Next next) {
   if (next == Http1Stream::Next::DropRest) {
     const bool in_step = co_await drop_rest(stream.body());

@@ -72,7 +72,7 @@ class Session final : public ClientWatch {
   // socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
   // Returns true if the new process of an upgrade serves the next request, but this process must relay the
-  // bytes. This is necessary with TLS, and if there are more unread bytes than can be sent along with a
+  // bytes. Relaying is necessary with TLS, and if there are more unread bytes than weir can send along with a
   // socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
@@ -86,8 +86,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] std::string_view listener_name() const noexcept {
     return last_ ? std::string_view() : std::string_view(listener_.name);
   }
-  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: it has none. The
-  // result is valid as long as the session.
+  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: the client has
+  // none. The result is valid as long as the session.
   [[nodiscard]] std::string_view certificate() {
     auto& certificate = peer.edit_details().certificate;
     if (!certificate) certificate = client.peer_certificate();

@@ -90,8 +90,8 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   co_return std::nullopt;
 }
 
-// Reads the body into memory. Returns End if the body is complete. Returns Piece if the last piece exceeded
-// `most_` or did not fit into memory. In this case `rest_of_body_` is that piece. Returns NeedBytes if the
+// Reads the body into memory. Returns End if the body is complete. Returns Piece if the body exceeds `most_`,
+// or if the last piece did not fit into memory; `rest_of_body_` is then that piece. Returns NeedBytes if the
 // rest did not arrive. Returns the status of the source for any other fault.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;

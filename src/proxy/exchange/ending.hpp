@@ -20,8 +20,7 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
-// The result of a part of an exchange that leaves error answers to the exchange: an error that the exchange
-// must answer, or the ending.
+// The result of one part of an exchange: either an error that the exchange must answer, or the ending.
 struct Outcome {
   LocalError error{};
   Ending ending = Ending::Close;  // valid if there is no error

@@ -23,8 +23,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns true if the answer shows the client's own limits, and charges nothing. weir decides about a
-// question as if its route forwarded the request.
+// Returns true if the answer shows the client's own limits, and charges nothing. Returns false for a
+// question, because weir decides about it as if the route forwarded the request.
 bool shows_usage(const ExchangeContext& context) noexcept {
   const auto* route = context.route();
   return !context.report.is_question && route != nullptr && route->respond && route->respond->usage;
@@ -103,8 +103,8 @@ net::Task<Ending> Exchange::run() {
   return verify_and_decide();
 }
 
-// Forwards a CORS preflight, or answers it if weir answers all requests of the route itself. Checks no limit,
-// but paces the answer.
+// Answers a CORS preflight if [cors] demands that, or if weir answers all requests of the route itself.
+// Otherwise forwards the preflight. Checks no limit, but paces the server's answer.
 net::Task<Ending> Exchange::take_preflight() {
   const auto* route = context_.route();
   context_.worker.counters.preflights.add();
@@ -292,8 +292,9 @@ net::Task<Ending> Exchange::pass_on() {
   return last ? reply_.answer_max_forwards() : reply_.respond(route);
 }
 
-// Ends a question that no rule refuses, without an answer to it. The charges remain. If the request would
-// have to wait in a queue, its departure remains promised, and the asker must wait for it.
+// Ends the exchange of a question that no rule refuses. Sends nothing, because the caller answers the asker.
+// The charges remain. If the request would have to wait in a queue, its departure remains promised, and the
+// asker must wait for it.
 net::Task<Ending> Exchange::admit_question() {
   auto& report = context_.report;
   report.status = 200;
@@ -326,8 +327,8 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
 }
 
 // Waits until `pacing` has admitted the whole body, piece by piece. Returns false if the client has left or
-// weir stops. Called for a body that arrived whole with its head; the server then gets it at once. A waiting
-// request does not count as in flight, so it takes no room from other requests.
+// weir stops. Called for a body that arrived whole with its head. After the wait, the server gets the whole
+// body at once. A waiting request does not count as in flight, so it takes no room from other requests.
 //
 // Does not wait if a rule has read the body, because the body then takes memory that all requests share
 // (max_body_memory).
@@ -370,8 +371,8 @@ net::Task<Ending> Exchange::give_up_waiting() {
   return reply_.error({503, "this server is stopping; please retry"});
 }
 
-// Counts the request as in flight and returns true. Returns false if too many requests are in flight. Does
-// not count questions, and requests that weir answers itself, and returns true for them, so that a health
+// Counts the request as in flight and returns true. Returns false if too many requests are in flight. Always
+// returns true for questions and for requests that weir answers itself, and does not count them. So a health
 // check does not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;

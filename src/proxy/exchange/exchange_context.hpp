@@ -102,8 +102,8 @@ class ExchangeContext {
   // Sends 100 Continue to the client. Returns false if the client did not accept it in time.
   [[nodiscard]] net::Task<bool> send_continue();
 
-  // A wait for a question also ends when the time passes that the question allows. Then nobody has left, so
-  // counts no error.
+  // Counts an error of the client and records `failure`. Counts no error if a question has ended because its
+  // own time has passed: the client has not left in this case.
   void note_client_error(observe::ClientError error, std::string_view failure) {
     const bool overdue =
         error == observe::ClientError::Left && report.is_question && !watch.has_disconnected();

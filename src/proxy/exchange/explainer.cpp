@@ -259,8 +259,8 @@ void Explainer::decide() {
   explain_verdict(policy::decide(bills, now_), bills);
 }
 
-// Refuses the request and returns true if its client already has as many requests as it may have in the queue
-// that the request would join.
+// Refuses the request and returns true if the queue that it would join is full for its client
+// (Rule::queue_per_client).
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->source(slowest.index).rule;

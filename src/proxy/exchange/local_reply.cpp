@@ -123,7 +123,8 @@ net::Task<Ending> LocalReply::respond(const policy::Route* route) {
                  .no_store = false});
 }
 
-// Writes the fields that the answer has in the configuration. Returns false if its redirect has no target.
+// Writes the fields that the configuration gives to the answer. Returns false if the answer is a redirect
+// without a target.
 bool LocalReply::add_configured_fields(const policy::CannedResponse& respond) {
   if (!respond.location && respond.fields.empty()) return true;
   context_.name_request();

@@ -17,7 +17,7 @@ namespace weir::proxy {
 // Each time is the epoch if the request did not reach that step.
 struct RequestReport {
   base::TimePoint started{};          // when the request's head was complete
-  base::TimePoint machine_started{};  // the same time by the machine's clock, which weir reads only then
+  base::TimePoint machine_started{};  // the same time by the machine's clock, read once a request
   // when weir checked the limits: at `started`, or later once the body had arrived
   base::TimePoint asked_at{};
   base::TimePoint departed{};           // when the request left the queue
@@ -36,7 +36,7 @@ struct RequestReport {
   policy::Decision decision{};
   bool decided = false;  // true if `decision` is valid; otherwise `unmet` or `closed` may say why it is not
   const policy::Rule* unmet = nullptr;  // the rule that objected to the request
-  bool too_many_rules = false;          // true: it objected because more rules apply than weir can charge
+  bool too_many_rules = false;          // true: `unmet` objected: more rules apply than weir can charge
   // The rule whose store was unreachable, if weir refused for that reason.
   const policy::Rule* closed = nullptr;
   std::string_view failure{};  // value of `failure` in the access log; static text

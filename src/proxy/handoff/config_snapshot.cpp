@@ -10,8 +10,8 @@ WorkerSnapshots::WorkerSnapshots(net::Executor executor, net::Watchdog& watchdog
   begin(std::move(config_snapshot));
 }
 
-// Reuses the pools of unchanged upstreams, so that a reload does not disturb requests that wait for their
-// connections.
+// Reuses the pools of unchanged upstreams, so that a reload does not disturb requests that wait for a
+// connection of the pool.
 WorkerSnapshot WorkerSnapshots::make(std::shared_ptr<const ConfigSnapshot> config_snapshot) {
   WorkerSnapshot worker_snapshot{.config_snapshot = std::move(config_snapshot), .pools = {}};
   for (const auto& server_group : worker_snapshot.config_snapshot->server_groups) {

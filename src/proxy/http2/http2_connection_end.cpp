@@ -146,7 +146,7 @@ void Http2Connection::note_progress(base::TimePoint now) noexcept {
   unread_ = unread;
 }
 
-// Ends a connection whose client reads nothing, does not complete a head, or gives no sign of life, while
+// Ends the connection if its client reads nothing, does not complete a head, or gives no sign of life while
 // streams are open.
 void Http2Connection::watch_peer(base::TimePoint now) {
   const auto& server = worker_.config().server;

@@ -351,7 +351,8 @@ std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept 
   return given;
 }
 
-// Copies octets that have arrived, and returns their number. The client may then send as many again.
+// Copies octets that have arrived, and returns their number. The client may then send the same number of
+// further octets.
 std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   size = std::min(size, unconsumed());
   std::memcpy(at, arrived_.data() + taken_, size);

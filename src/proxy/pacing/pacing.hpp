@@ -33,8 +33,8 @@ namespace weir::proxy {
 // 16 KiB.
 [[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
 
-// weir may forward a piece this long before the piece's departure from the bucket. So a key that was idle may
-// send the octets of this time at once.
+// weir may forward a piece this long before the piece's departure from the bucket. So if a key was idle, weir
+// forwards the octets for this time at once.
 inline constexpr base::Duration kPaceAhead{100'000};
 
 class Pacing;

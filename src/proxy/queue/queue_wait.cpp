@@ -6,9 +6,9 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the longest time that a request may wait. Without max_wait, a request could wait forever while
-// requests of a better priority depart first. In that case the bound is twice the time in which a full queue
-// empties, plus a second.
+// Returns the longest time that a request may wait: max_wait. Without max_wait, returns twice the time in
+// which a full queue empties, plus a second. Otherwise a request could wait forever while requests of a
+// better priority depart first.
 base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   const auto said = limit::longest_wait(*charge.limiter);
   if (said != base::kForever) return said;

@@ -42,7 +42,7 @@ BodySink& AnswerRelay::begin() {
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
   context_.edit_answer(response.fields);
-  // after edit_answer(), so that it finds the fields that the route adds
+  // must follow edit_answer(), so that pages may also read the fields that the route adds
   if (const auto& cors = context_.config.cors)
     http::append_exposed_names(buffers.rate_limit_headers, *cors, buffers.head.fields);
   keep_stricter(response.fields, buffers.rate_limit_headers);
@@ -269,7 +269,8 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure()) {
     if (!lease.moved()) lease.member().failed(report.sent, context_.worker.clock.now());
-    // If the client has received no octet of the answer, weir may still send another answer.
+    // If the client has received no octet of the answer, the call goes on: weir may still send another
+    // answer.
     if (!sink_.is_untouched()) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   }
   if (sink_.is_untouched()) {

@@ -114,7 +114,8 @@ AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
     return fail(fault->what);
   if (too_large) return fail("the upstream's answer has too large a head", true);
   searched_ = unread.size();
-  // More octets are needed, if the upload of the request has not failed during another wait.
+  // More octets are needed. But if the upload of the request has failed during another wait, the attempt
+  // ends.
   return attempt_.body_fault ? State::Faulty : State::Missing;
 }
 

@@ -85,8 +85,8 @@ bool ServerAttempt::count_failure() noexcept {
   return true;
 }
 
-// Tells the health check of the server that the server answered. Does nothing if the server's addresses have
-// changed since the lease.
+// Records in the server's state that the server answered. Does nothing if the server's addresses have changed
+// since the lease.
 void ServerAttempt::note_answer() noexcept {
   if (!lease.moved()) lease.member().answered(context_.report.sent, context_.now);
 }

@@ -67,8 +67,9 @@ class ServerAttempt {
   // Returns true if `body` must stay in memory, because weir may send the request again. An HTTP/2 server may
   // refuse any request without processing it.
   [[nodiscard]] bool may_need_body() const noexcept { return whole && (is_repeatable() || lease.is_http2()); }
-  // Returns true if no answer can reach the client any more. The exchange must not try another server then.
-  // It may still wait for the server that has the request (ClientWatch::keep_waiting_without_client).
+  // Returns true if no answer can reach the client any more. In that case, the exchange must not try another
+  // server. The exchange may still wait for the server that has the request
+  // (ClientWatch::keep_waiting_without_client).
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
   // Returns true if the server is to blame for the failure of the exchange.
   [[nodiscard]] bool is_servers_fault() const noexcept;
@@ -79,12 +80,12 @@ class ServerAttempt {
   }
   // Counts an answer whose head has just arrived, for metrics and for rules with `adapt`.
   void count_answer(unsigned status) noexcept;
-  // Counts the time since the request was sent. count_answer() calls this function. It must also be called if
-  // no answer came in time, because this time shows how slow the server is.
+  // Counts the time since the request was sent. count_answer() calls this function. The caller must call it
+  // if no answer came in time, because the time shows how slow the server is.
   void count_time() noexcept;
   // Returns the same as is_servers_fault(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;
-  // Tells the health check of the server that the server answered.
+  // Records in the server's state (upstream::ServerHealth) that the server answered.
   void note_answer() noexcept;
   // Returns the servers tried so far, including the current one: one bit for each.
   [[nodiscard]] std::uint64_t tried_so_far() const noexcept {

@@ -14,7 +14,8 @@ using observe::TunnelEnd;
 
 namespace {
 
-// How long the server may take to end its current frame. weir sends its Close frame after that frame.
+// How long the server may take to end its current frame. weir sends the client a Close frame after that
+// frame.
 constexpr base::Duration kFrameEndTimeout{2'000'000};
 
 }  // namespace
@@ -122,7 +123,7 @@ net::Task<net::ErrorCode> Tunnel::await(Direction& direction, bool reading) {
   co_return ec;
 }
 
-// Sets way.ready to the number of received octets that may be forwarded.
+// Sets direction.ready to the number of received octets that may be forwarded.
 void Tunnel::scan(Direction& direction) {
   const auto unread = direction.inbox.unread();
   if (!direction.scanner) direction.ready = unread.size();
@@ -134,7 +135,9 @@ void Tunnel::scan(Direction& direction) {
   }
 }
 
-// Returns true if the piece may be forwarded now. Otherwise delays it, or ends the tunnel.
+// Returns true if the piece may be forwarded now. Otherwise holds a message back, or sets refusal_ so that
+// the tunnel ends. After a malformed frame, if no enforced rule limits this direction, forwards all
+// further octets unparsed.
 bool Tunnel::pass(Direction& direction, const FrameScanner::Piece& piece) {
   using Kind = FrameScanner::Kind;
   if (piece.kind == Kind::Faulty) {
@@ -194,7 +197,7 @@ void Tunnel::cancel() noexcept {
 
 // Sends the Close frames and ends the tunnel. The coroutine that sends to the server calls this function once
 // everything before the refused message was sent. If a frame to the client is still incomplete at that time,
-// the coroutine that sends to the client calls it again after that frame.
+// the coroutine that sends to the client calls this function again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
   if (forwarded_close_code_ == 0) send_close_frame(up_, code);
   forwarded_close_code_ = code;

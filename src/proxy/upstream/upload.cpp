@@ -172,7 +172,7 @@ void Upload::fail(unsigned status, bool slow) noexcept {
 // Arms the deadline for the client or the server, depending on which of them must act next. `reading`: the
 // upload reads from the client next; false: it writes to the server. Leaves the armed deadline unchanged in
 // two cases:
-// * The client does not read its answer. It must not gain time by sending more of its body.
+// * The client does not read its answer. The client must not gain time by sending more of its body.
 // * The client waits for 100 Continue. The deadline for the server's answer remains armed.
 //
 // If the whole body is in memory and the server has not answered, only the server must act.

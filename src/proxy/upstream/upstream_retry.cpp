@@ -79,8 +79,8 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   return (late ? policy.late : policy.broken) ? Next::Retry : Next::GiveUp;
 }
 
-// Tells the health check of the server that the server failed. Does nothing if the server's addresses have
-// changed since the lease.
+// Records in the server's state that the server failed. Does nothing if the server's addresses have changed
+// since the lease.
 void UpstreamExchange::blame_server() {
   const auto& attempt = attempt_;
   auto& member = attempt.lease.member();

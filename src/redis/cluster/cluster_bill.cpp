@@ -72,8 +72,8 @@ class Store::Cluster::Parts {
   [[nodiscard]] bool refused() const noexcept { return refused_; }
   [[nodiscard]] limit::ChargeSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Returns the time of the Redis node that answered the first answered charge. Sets Outcome::ahead in each
-  // outcome: by how much the clock of its node is ahead of that time.
+  // Returns the time of the Redis node that decided the first charge with an answer. Sets Outcome::ahead of
+  // each charge to how far the clock of the node that decided the charge is ahead of that time.
   [[nodiscard]] base::TimePoint align_clocks() noexcept {
     const auto answered = limit::all_charges(bill_.size()) & ~failed_;
     if (answered == 0) return {};
@@ -266,9 +266,10 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// Handles three errors of a node. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is
-// moving: some of its keys are on the old node already, others on the new one. A bill with several keys is
-// then sent again in parts, because only the answer about a single key shows which node has that key.
+// Handles three errors of a node. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot
+// is moving: some of its keys are already on the new node, the others still on the old node. A bill with
+// several keys is then sent again in parts, because only the answer about a single key shows which node has
+// that key.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

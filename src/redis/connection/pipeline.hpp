@@ -115,16 +115,16 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // The number of unanswered script calls from which on awaits_company() may return true. With so many calls,
-  // a reply comes soon, and it triggers the next send. The number of calls may be higher.
+  // The number of unanswered script calls from which on awaits_company() may return true. With so many
+  // calls, a reply comes soon, and the reply triggers the next send. More calls than this may be unanswered.
   static constexpr std::size_t kMostUnanswered = 8;
   // Returns true if the gathered bills should wait for more bills that can share their script call. All of
   // these conditions must hold:
   // * At least kMostUnanswered calls are unanswered. If Redis is distant but idle, waiting would only delay
   //   the bills.
   // * The gathered bills do not fill a call.
-  // * A round trip takes less than a quarter of `timeout`. So wait and round trip together take less than
-  //   half.
+  // * A round trip takes less than a quarter of `timeout`. So the wait for a reply and the bill's own round
+  //   trip together take less than half of `timeout`.
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if a command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }

@@ -51,9 +51,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless. One
-// reason is a lost or repeated reply: each later call would get the reply to another call. Then weir answers
-// no call, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless.
+// One reason is a lost or repeated reply: each later call would get the reply to another call. In this case
+// no call gets an answer, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {

@@ -143,8 +143,8 @@ void Store::Session::schedule_flush() {
 
 // Turns gathered refunds and bills into commands. Refunds come first, so that the bills of the same iteration
 // see their effect. Bills remain gathered in three cases:
-// * The pipeline is full. They wait for the next iteration, until their deadline.
-// * The store stops. It sends no bills.
+// * The pipeline is full. The bills wait for the next iteration, until their deadline.
+// * The store stops, and sends no more bills.
 // * The bills should wait for the next reply, to share a script call with later bills
 //   (Pipeline::awaits_company()). In a cluster, bills do not wait for others, because few of them can share a
 //   call.
@@ -190,8 +190,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// Sets the one timer of all calls and commands to the earliest deadline. The timer is not set again if that
-// call is answered before.
+// Sets the timer, which all calls and commands share, to the earliest deadline. If the call with this
+// deadline is answered earlier, the timer keeps running.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;

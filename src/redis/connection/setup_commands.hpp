@@ -13,7 +13,7 @@
 
 namespace weir::redis {
 
-// The replies to a command with which the connection may go on.
+// The reply that a command must get. After any other reply, weir closes the connection.
 enum class Step : std::uint8_t {
   Must,        // any reply except an error
   May,         // any reply, even an error

@@ -32,12 +32,12 @@ class GrantCache {
   // set hold units, the new key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the cost of `charge` (a charge) from prefetched units. Returns true if they suffice, and sets
-  // `outcome` with prefetched. Outcome::remaining is the number of units left in this cache, because other
-  // weirs may spend the units left in Redis.
+  // Spends prefetched units for `charge`. Returns true if the units suffice, and sets `outcome`, with
+  // `prefetched`. Outcome::remaining is the number of units left in this cache, because other weirs may
+  // spend the units left in Redis.
   bool spend(const limit::Charge& charge, Time now, limit::Outcome& outcome);
-  // Returns what spend() would return, and sets the outcome if that is true. Spends nothing. For a check,
-  // returns true if a unit is left.
+  // Returns what spend() would return, and sets `outcome` if the result is true. Spends nothing. For a
+  // check, returns true if a unit is left.
   bool peek(const limit::Charge& charge, Time now, limit::Outcome& outcome);
   // Puts back units that spend() spent with `outcome`. Appends a refund to `back` if the cache cannot take
   // the units.

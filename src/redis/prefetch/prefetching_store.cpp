@@ -109,8 +109,8 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Ends this worker's use of the shared units. Returns true if no other worker uses them any more. That worker
-// can refund all units, because no other worker waits for a grant.
+// Ends this worker's use of the shared units. Returns true if no other worker uses the units any more. Then
+// this worker can refund all units, because no other worker waits for a grant.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -214,8 +214,8 @@ void Store::PrefetchingStore::prefetch(Charges charges, Pipeline::Time now) noex
   }
 }
 
-// Prefetches units for one key from Redis. The request for units is sent in the same script call as the bill
-// that found too few units, after it.
+// Prefetches units for one key from Redis. One script call contains the bill that found too few units and,
+// after the bill, the request for units.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;

@@ -1,7 +1,7 @@
   -- Replaces a string by a key of another type. `command`: RPUSH or ZADD, which adds `values`. `ttl`: the new key's
   -- time to live, in milliseconds. Returns true on success. Returns false and leaves the string unchanged if Redis
-  -- denies a command, or the slot is moving to another node. For this reason, the new key is built under another name
-  -- and then renamed: a string that was deleted first would be lost.
+  -- denies a command, or the slot is moving to another node. So the new key is built under another name and then
+  -- renamed: if the string were deleted first, a failure would lose it.
   local function become(key, ttl, command, values)
     local made = key .. ':made'
     local function works(...)

@@ -61,9 +61,9 @@ struct BillRequest {
 [[nodiscard]] std::size_t script_lines(Lines bill) noexcept;
 
 // The most bills and lines of one call of charge.lua. Bills that share a call save Redis the cost of
-// commands. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. A call
-// that has kMostLines lines gets no further bill. At about 5 µs a line, 64 lines take a third of a
-// millisecond.
+// commands. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. No
+// bill joins a call that would then have more than kMostLines lines. At about 5 µs a line, 64 lines take a
+// third of a millisecond.
 inline constexpr std::size_t kMostBills = 16;
 inline constexpr std::size_t kMostLines = 64;
 

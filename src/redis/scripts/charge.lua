@@ -9,7 +9,7 @@
 --          2: The line is only checked, and its bill is refused in any case.
 --          3: The line follows the line before it: it is charged if the line before is admitted, even beyond its own
 --             limit if the kind allows this.
---          4 more than one of these: The line is a check. It is decided like the others, but never charged.
+--          One of these values plus 4: The line is a check. It is decided like other lines, but never charged.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if two bills have lines with the same key.
 -- A line of Kind.Penalty checks the penalty of the charge in the line before it. If a bill is refused, only its lines of
@@ -17,7 +17,7 @@
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
 --          the calendar windows sent. Then three numbers for each line, called its answer. They describe the key's
 --          state before the call; for Kind.Penalty, they are the result of the check. Then the call's number, which
---          proves to the client that this reply belongs to the call.
+--          proves to weir that this reply belongs to the call.
 --
 -- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at
 -- most 100 years, which is 3.2 * 10^15. An instant is 1.8 * 10^15 in 2027. So the sum of an instant and a duration
@@ -27,10 +27,10 @@
 -- at least 1 / b below k. This is more than half the gap between doubles near k, because the gap is at most k * 2^-53
 -- and k * b <= 2^53.
 --
--- The client computes the outcome from the answer, with the same code as for states in its own process.
+-- weir computes the outcome from the answer, with the same code as for states in its own process.
 --
--- A state never moves backwards here, even if the clock does. If a key has a state of another kind, because the
--- configuration has changed, the state counts as lost.
+-- A charge never sets a time in a state back, even if the clock was set back. If a key has a state of another kind,
+-- because the configuration has changed, the state counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
 local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
 local number, at = take('<d', lines)
@@ -233,8 +233,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   -- state is not a string, because making functions takes time.
   local function beyond_strings()
     -- Runs a command on a key that is not a string, and returns the reply. Returns nil if the key does not exist, or
-    -- has another Redis type than the command needs. Raises any other error. The first call asks by one EXISTS whether
-    -- any of the keys that are not strings exists, and stores the result in known.others.
+    -- has another Redis type than the command needs. Raises any other error. The first call runs one EXISTS for all
+    -- keys that are not strings, and stores in known.others whether any of these keys exists.
     local function ask(...)
       if known.others == nil then
         local absent = {}
@@ -308,7 +308,7 @@ for bill = 1, bills do
       -- a microsecond (the names with _part) in units of 1/count, where count is that of the line's rate. Answer: how
       -- far the TAT was ahead of now, as whole microseconds and fraction.
       --
-      -- The client has computed `need` and `room`, so nothing is multiplied here. `need`: the cost times the interval
+      -- weir has computed `need` and `room`, so nothing is multiplied here. `need`: the cost times the interval
       -- between requests. `room`: how far the TAT may be ahead of now before a charge of this cost; -1 if the cost can
       -- never fit.
       --

@@ -254,7 +254,7 @@ struct ToOutcome {
   }
 };
 
-// Returns the outcome of a check that admits one more unit. `none`: the limiter's answer to a cost of 0.
+// Returns the outcome of a check if one more unit fits. `none`: the limiter's answer to a cost of 0.
 limit::Outcome outcome_of_check(const limit::Limiter& limiter, limit::Outcome none) noexcept {
   if (limit::settles(limiter) && none.reset_after == base::Duration{0}) return limit::full(limiter);
   none.delay = base::Duration{0};

@@ -5,8 +5,8 @@
   -- State: the byte of the kind; the end of the last penalty (0: none); the number of violations; the times of these
   -- violations; the times at which earlier penalties began. Each time has seven bytes, and the number has one byte.
   --
-  -- `fitted`: true if the charge fits; nil if the client must send other windows. `first`: the length of a first
-  -- penalty. `kept`: how many of the latest penalties the state remembers.
+  -- `fitted`: true if the charge fits; nil if weir must ask again with other calendar windows. `first`: the length of
+  -- a first penalty. `kept`: how many of the latest penalties the state remembers.
   --
   -- Answer: the end of the penalty that runs or begins, or 0. Then 1 if the penalty begins now, else 0. Then the number
   -- of violations that count towards the next penalty.

@@ -9,8 +9,8 @@
 --
 -- A key without a state is unused. Then a refund changes nothing, and a settlement to more than `reserved` charges all
 -- of `actual`, as of the time of the charge. A state of another kind, which a changed configuration has left, remains
--- unchanged. Exception: an overdraft (a settlement from 0 to more) replaces such a state, as a charge does, because no
--- charge came before that could have replaced it.
+-- unchanged. Exception: an overdraft (a settlement from 0 to more) replaces such a state, as a charge does. The check
+-- before the overdraft has charged nothing, so it has not replaced the state.
 --
 -- Nothing is corrected if the key was reset after the charge. A marker key (the key's name with ":reset") has the time
 -- of the reset. The marker is not in KEYS, but it is in the same slot.
@@ -107,9 +107,9 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket with prefetched units: refunds the slots (intervals of virtual time) from `first` on, except their part in
-  -- the past. Only these slots become free, because later slots may belong to other charges. If there are too many gaps
-  -- then, drops the shortest gap and counts it in `lost`.
+  -- A bucket with prefetched units: refunds the slots (intervals of virtual time) from `first` on, except their part
+  -- in the past. Only these slots become free, because later slots may belong to other charges. If the bucket gets too
+  -- many gaps, drops the shortest gap and counts it in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua

@@ -19,8 +19,8 @@
     return true
   end
 
-  -- Releases a permit if `actual` is 0. Otherwise renews the permit, or adds it again if Redis has lost it. This
-  -- happens even if the total cost then exceeds the limit, because the permit's request is in progress.
+  -- Releases a permit if `actual` is 0. Otherwise renews the permit, or adds it again if Redis has lost it. Adds the
+  -- permit even if the total cost then exceeds the limit, because the permit's request is in progress.
   local function held(key, _, cost, actual, lease, holder, serial)
     local permit = pack('<ddI4', holder, serial, cost)
     local state = call('MGET', key)[1]

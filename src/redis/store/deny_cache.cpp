@@ -16,9 +16,9 @@ bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
-// Refuses by the client's penalty if it certainly still runs. Returns false if Redis must decide. Redis must
-// decide if no penalty runs, because a refusal by the limiter is a violation, which Redis counts. This is so
-// even if another rule also refuses the request.
+// Refuses by the client's penalty if the penalty certainly still runs. Returns false if Redis must decide.
+// If no penalty runs, Redis must decide, even if another rule also refuses the request: a refusal by the
+// limiter is a violation, which Redis counts.
 bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;

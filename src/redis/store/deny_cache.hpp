@@ -24,11 +24,11 @@
 // the cache refuses only while a penalty runs.
 //
 // Only a refund makes a state earlier. A refund by this process makes older cached states unusable
-// (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. Therefore a state
-// is used for kKnown only. Within that time after such an event, weir may refuse a request that Redis would
-// admit. The cache never admits a request. States of queues and of concurrency limits are not cached, because
-// they often become earlier. If a rule's cost depends on the response, callers may use only refusals by a
-// penalty.
+// (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. A state is used
+// only for kKnown. So for that time after such a refund or loss, weir may refuse a request that Redis would
+// admit. The cache never admits a request. States of queues and of concurrency limits are not cached,
+// because they often become earlier. If a rule's cost depends on the response, callers may use only refusals
+// by a penalty.
 #pragma once
 
 #include "redis/scripts/charge_numbers.hpp"

@@ -1,8 +1,8 @@
 // The permits of concurrency limits in Redis that one worker's requests hold.
 //
 // A permit expires one lease (`lease_time`) after its last renewal. The worker renews all its permits three
-// times in a lease. So the permits of a crashed weir expire within a lease, but a request may last longer. If
-// Redis has lost a permit, the next renewal restores it.
+// times in a lease. So the permits of a crashed weir expire within a lease, but a request may last longer
+// than a lease. If Redis has lost a permit, the next renewal restores it.
 //
 // Permits of the same key and cost are interchangeable. When one of several requests with such permits ends,
 // any of these permits may be released. Pure; belongs to a PermitRenewer.

@@ -20,7 +20,8 @@ class Heartbeat {
  public:
   Heartbeat(net::Executor control, std::function<void()> alive);
 
-  // Starts a round now, and then one in each interval `every`, which must be above zero. Must be called once.
+  // Starts a round at once, and another one after each interval `every`, which must be above zero. Must be
+  // called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
   // From now on, waits only for the event loop of `control`. Must be called before workers end, because their
   // event loops end at different times.

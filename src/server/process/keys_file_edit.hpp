@@ -21,7 +21,7 @@ struct KeysFileEdit {
 // * Locks the file, so that two processes of weir never change it at the same time: the second one gets the
 //   fault Busy.
 // * Checks once more, immediately before it replaces the file, whether somebody has changed the file, because
-//   an editor does not use the lock. If so, it also returns Busy.
+//   an editor does not use the lock. If the file has changed, returns Busy, too.
 [[nodiscard]] KeysFileEdit edit_keys_file(const std::string& path, const config::KeyEdit& edit);
 
 }  // namespace weir::server

@@ -26,8 +26,8 @@ struct Subrequest {
   http::RequestHead head;
 };
 
-// A proxy that adds these fields leaves those of its client before them, so the client could describe another
-// request.
+// A proxy may add these fields and also forward the fields of the same names that its client has sent. The
+// client could then describe another request.
 TEST(ForwardedQuestion, RepeatedDescriptionOfTheRequestIsRefused) {
   const std::string lines =
       "X-Forwarded-Method: GET\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Forwarded-Uri: "

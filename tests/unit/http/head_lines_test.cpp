@@ -203,7 +203,7 @@ TEST(HeadLines, FindsTheEndOfATargetAtEveryPosition) {
     }
 }
 
-// Names of all sizes, because take() handles four octets at a time.
+// Names of all sizes, because skip() in head_lines.cpp handles four octets at a time.
 TEST(HeadLines, FindsTheEndOfANameAtEveryPosition) {
   for (std::size_t size = 1; size < 20; ++size)
     for (const char c : {' ', '\t', '\0', '(', '\x7F', '\x80'}) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kServerWorkers = 40;  // the ideal limit is this number or slightly more
 
 // A server that answers some requests from a cache at once. Every other request occupies a worker for about
-// `work`. If all workers are busy, it first waits for one.
+// kWork. If all workers are busy, the request first waits for a worker.
 class MixedServer {
  public:
   struct Traffic {

@@ -2,9 +2,9 @@
 // from the definitions in docs/limiters.md. Tests compare them with those of the limiters, of Redis, of the
 // proxy, and of weir's answers to questions.
 //
-// Each vector begins on Monday, 1 January 2024, 00:00 UTC. Its clients have used nothing then. A decision
-// also holds some seconds after the time of its request, though the times in it get shorter. So a test may
-// use a clock that runs on between two requests.
+// Each vector begins on Monday, 1 January 2024, 00:00 UTC. At that time, its clients have used nothing. The
+// same request some seconds later would get the same decision, with shorter times. So a test may use a clock
+// that runs on between two requests.
 #pragma once
 
 #include "unit/limit/traffic.hpp"
@@ -55,7 +55,7 @@ inline Limiter calendar_window(std::uint64_t limit, FixedWindow::Align align) {
   return FixedWindow::make(limit, align, zone).value();
 }
 
-// A unit comes back each ten minutes.
+// Each of these limits refills one unit every ten minutes.
 inline std::vector<LimitVector> spacing_vectors() {
   return {
       {"token bucket of three units",
@@ -66,11 +66,11 @@ inline std::vector<LimitVector> spacing_vectors() {
         {4min, "ada", 1, refused(0, 6min, 26min)},
         {4min, "bob", 2, admitted(1, 20min)},
         {4min, "eve", 4, refused_for_good(3, 0min)},
-        {4min, "eve", 3, admitted(0, 30min)},  // the refused request was free
+        {4min, "eve", 3, admitted(0, 30min)},  // the refused request was not charged
         {10min, "ada", 1, admitted(0, 30min)},
         {10min, "ada", 2, refused(0, 20min, 30min)},
         {10min, "ada", 4, refused_for_good(0, 30min)},
-        {35min, "ada", 2, admitted(0, 25min)},  // 2½ units were there
+        {35min, "ada", 2, admitted(0, 25min)},  // 2½ units were left
         {40min, "ada", 1, admitted(0, 30min)},
         {16h, "ada", 3, admitted(0, 30min)},  // never more than three
         {16h, "ada", 1, refused(0, 10min, 30min)}}},
@@ -90,7 +90,7 @@ inline std::vector<LimitVector> spacing_vectors() {
         {0min, "ada", 1, admitted(0, 30min)},
         {0min, "ada", 1, refused(0, 10min, 30min)},
         {10min, "ada", 1, admitted(0, 30min)},
-        {25min, "ada", 2, refused(1, 5min, 15min)},  // 1½ units are there
+        {25min, "ada", 2, refused(1, 5min, 15min)},  // 1½ units are left
         {25min, "ada", 1, admitted(0, 25min)}}},
       {"leaky bucket without a queue",
        leaky_bucket("6/h", 0),
@@ -109,7 +109,7 @@ inline std::vector<LimitVector> spacing_vectors() {
         {34h, "ada", 100, admitted(30, 96h)},
         {34h, "ada", 131, refused(30, 72h, 96h)},
         {34h, "ada", 201, refused_for_good(30, 96h)},
-        {135h, "ada", 1, admitted(199, 24h)},  // full since 130 h, so its days now begin here
+        {135h, "ada", 1, admitted(199, 24h)},  // full since 130 h, so a new refill period begins now
         {135h, "bob", 200, admitted(0, 96h)},
         {135h, "bob", 1, refused(0, 24h, 96h)},
         {159h, "bob", 51, refused(50, 24h, 72h)},

@@ -178,8 +178,8 @@ TEST_F(Settling, SettlementOfAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A sliding log has only one entry in an overflow cell (the state that keys outside the table share), or if
-// memory for chunks is missing.
+// A sliding log has only one entry in an overflow cell (the state that keys outside the table share). A log
+// in a slot also has only one entry if no chunk is free.
 TEST(SettleLaws, SlidingLogThatKeepsOnlyOneEntryIsSettled) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {

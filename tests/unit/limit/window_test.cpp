@@ -44,7 +44,7 @@ TEST(FixedWindow, ChargeOfThePreviousWindowIsNotRefunded) {
 }
 
 TEST(FixedWindow, DayOf25HoursIsOneWindow) {
-  // On day 101, the clocks of this zone are set back by one hour.
+  // On day 100, the clocks of this zone are set back by one hour.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
   const auto limiter = FixedWindow::make(10, Align::Day, zone).value();

@@ -39,7 +39,7 @@ class Stapling : public ::testing::Test {
   }
 
   // Writes an OCSP response with the status "good", signed with the certificate's own key. `until`: how long
-  // the response is valid from now on; nullopt: it states no end.
+  // the response is valid from now on; nullopt: the response states no end.
   void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(
@@ -65,7 +65,8 @@ class Stapling : public ::testing::Test {
     std::fwrite(bytes.data(), 1, bytes.size(), open(settings.certificates[0].ocsp, "w").get());
   }
 
-  // Returns the size of the OCSP response that a client receives in the handshake; -1 if it receives none.
+  // Returns the size of the OCSP response that a client receives in the handshake; -1 if the client receives
+  // none.
   long stapled() {
     const auto tls = make_tls_context(settings).value();
     auto made = socket_pair();

@@ -1,5 +1,5 @@
-// weir reads only a bounded number of a request's parameters, cookies and header lines. If a rule reads them
-// and the request has more, weir rejects the request.
+// weir reads only a bounded number of a request's parameters, cookies and header lines. If a rule reads such
+// values and the request exceeds the bound, weir rejects the request.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/identity/client_address.hpp"

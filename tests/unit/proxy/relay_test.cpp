@@ -341,7 +341,7 @@ TEST_F(RelayTest, SendsOnlyTheOctetsThatTheGateAdmits) {
   }
 }
 
-// Admits `left` octets.
+// A pacer that admits `left` octets.
 class Trickle : public Pacer {
  public:
   std::size_t admit(std::size_t size) override { return std::min(left, size); }

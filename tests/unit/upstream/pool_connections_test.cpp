@@ -147,7 +147,7 @@ TEST_F(PoolTest, ConnectionThatTheServerClosedOrWroteToIsNotReused) {
 }
 
 // The loop has asked the kernel since the connection became idle. If the server closes the connection
-// afterwards, the proxy sends such a request again. A system call to check the socket would gain little.
+// afterwards, the proxy sends a retryable request again. A system call to check the socket would gain little.
 TEST_F(PoolTest, RetryableRequestUsesAConnectionThatTheLoopWatchedWithoutCheckingItsSocket) {
   for (const bool once : {false, true}) {
     auto& p = open(1);

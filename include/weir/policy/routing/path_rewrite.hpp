@@ -44,9 +44,9 @@ struct PathRewrite {
   std::string add;    // "/v2": put before the path; empty: nothing
   std::optional<PathPattern> pattern;
 
-  // Computes the path to forward. `path`: the path in normal form. Writes the new path to `out`, which begins
-  // with one slash and is in normal form. Returns false if the path does not change: it does not begin with
-  // `strip`, or the expression is not found. weir then forwards the path as it was received.
+  // Computes the path to forward. `path`: the path in normal form. Writes the new path to `out`, which
+  // begins with one slash and is in normal form. Returns false if the path does not begin with `strip`, or
+  // has no match for the expression. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 
   // Returns true if the client's path may bring the new path outside the path prefix that the configuration

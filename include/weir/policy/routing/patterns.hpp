@@ -33,9 +33,9 @@ class TextMatch {
   // returns true only if they are equal.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
-  // Returns the only text that matches; null if this is not a test for equality.
-  // Returns true if every value matches that is present.
+  // Returns true if this is a test for presence, which every value that is present meets.
   [[nodiscard]] bool is_present() const noexcept { return any_; }
+  // Returns the only text that matches; null if this is not a test for equality.
   [[nodiscard]] const std::string* exact() const noexcept { return regex_ || any_ ? nullptr : &exact_; }
 
  private:

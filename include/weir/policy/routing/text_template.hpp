@@ -32,11 +32,11 @@ enum class Placeholder : std::uint8_t {
 // Where the text is used, which decides what is escaped in the values. An escaped value cannot end the field,
 // or begin another element of a list in it.
 enum class Purpose : std::uint8_t {
-  // in a header field: commas, quotes, backslashes, blanks and octets that are not visible ASCII become %XX;
-  // in values that are no part of the request's target, also ';' and '%'
+  // in a header field: commas, quotes, backslashes, blanks and octets that are not visible ASCII become %XX.
+  // In values that are no part of the request's target, ';' and '%' become %XX, too.
   Field,
-  // in a URL: octets that a URL cannot have become %XX; in values that are no part of the request's target,
-  // all octets but letters, digits, '-', '.', '_' and '~'
+  // in a URL: octets that a URL cannot have become %XX. In values that are no part of the request's target,
+  // every octet becomes %XX, except letters, digits, '-', '.', '_' and '~'.
   Url,
 };
 

@@ -46,10 +46,10 @@ struct Ingress {
   std::string space{}, name{};  // from metadata; a missing namespace is "default"
   std::string created{};        // creationTimestamp; if two Ingresses have one path, the older one wins
   std::string class_name{};     // empty: no class
-  std::map<std::string, Annotation> annotations{};  // those of ingress-nginx, without the prefix
+  std::map<std::string, Annotation> annotations{};  // the annotations of ingress-nginx, without their prefix
   std::vector<IngressRule> rules{};
   std::vector<IngressTls> tls{};
-  ServiceRef fallback{};  // spec.defaultBackend; without it, the name is empty
+  ServiceRef fallback{};  // spec.defaultBackend; its name is empty if the Ingress has no defaultBackend
 
   [[nodiscard]] std::string full_name() const { return space + "/" + name; }
 };

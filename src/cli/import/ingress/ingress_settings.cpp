@@ -84,8 +84,9 @@ class AnnotationReader {
     if (!hint.empty()) note(name, annotation, std::string(hint));
   }
 
-  // Returns the annotation's number; 0 if the Ingress has no such annotation. If the text is no number, a
-  // limit would be missing. So this function closes the Ingress: weir answers 403 to its requests.
+  // Returns the annotation's number; 0 if the Ingress has no such annotation. If the text is no number up to
+  // kMostRate, a limit would be missing. So this function closes the Ingress: weir answers 403 to its
+  // requests.
   std::uint64_t number(const std::string& name) {
     const auto* annotation = take(name);
     if (annotation == nullptr) return 0;
@@ -190,7 +191,7 @@ class AnnotationReader {
   }
 
   // Reads nginx directives in an annotation. Closes the Ingress (weir answers 403 to its requests) if one of
-  // the directives does more than change how nginx forwards.
+  // the directives does more than change how nginx forwards, or if the text cannot be parsed.
   void read_snippet(const std::string& name) {
     const auto* annotation = take(name);
     if (annotation == nullptr) return;

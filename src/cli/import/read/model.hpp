@@ -47,8 +47,8 @@ struct AccessRule {
   std::string block;  // an address or a block; empty: all
 };
 
-// What `allow unix:` and `deny unix:` say about clients at unix sockets. Open: nothing, although `deny all`
-// may still refuse these clients.
+// What `allow unix:` and `deny unix:` say about clients at unix sockets. Open: neither directive applies, but
+// `deny all` may still refuse these clients.
 enum class PeerAccess : std::uint8_t { Open, Allowed, Denied };
 
 // How weir talks to the servers of a location. Locations with different values need different upstreams.
@@ -107,7 +107,7 @@ struct Scope {
 struct Action {
   std::string scheme;    // http, https, grpc, grpcs; empty: weir answers the request itself
   std::string upstream;  // name of an upstream, or an address
-  bool limited = true;   // false: the answer is a `return`, which nginx gives before limits and access rules
+  bool limited = true;   // false: nginx answers by `return`, before it applies limits and access rules
   unsigned status = 404;
   std::string body;
   std::string location{};         // target of a redirect, with placeholders
@@ -123,7 +123,7 @@ struct Location {
   std::string path;
   Scope scope;
   Action action;
-  std::vector<std::string> methods{};  // limit_except: all other methods are refused; empty: none is
+  std::vector<std::string> methods{};  // limit_except refuses all other methods; empty: it refuses none
   std::string only_method{};           // the location is only for requests with this method; empty: for all
 };
 

@@ -81,6 +81,7 @@ void apply_switch(const Directive& directive, Server& server) {
 }
 
 // Returns the value of a key of [server] in TOML; empty if weir import does not understand the directive.
+// `kind`: see ProcessKey.
 std::string process_value(const Directive& directive, std::string_view kind) {
   const auto& words = directive.arguments;
   if (words.empty()) return {};

@@ -15,7 +15,7 @@ namespace weir::cli::nginx {
 struct WeirListener {
   Listen listen;
   std::string name;  // for match.listener
-  Tls tls;           // combines the settings of all servers that listen here
+  Tls tls;           // combines the settings of all servers of this listener
 };
 
 // Keys, with their values in TOML's notation.

@@ -50,7 +50,8 @@ std::string fault_of_pattern(const std::string& pattern) {
   return match ? std::string() : match.error().message;
 }
 
-// Returns one pattern that matches all these prefixes, in the normal form in which weir compares paths.
+// Returns one pattern that matches all paths that any of `prefixes` matches, in the normal form in which weir
+// compares paths.
 std::string pattern_of_all(const std::vector<std::string>& prefixes) {
   if (prefixes.size() <= 1) return prefixes.empty() ? std::string() : prefixes.front();
   std::string pattern = "~^(?:";
@@ -63,8 +64,9 @@ std::string pattern_of_all(const std::vector<std::string>& prefixes) {
   return pattern + ")";
 }
 
-// Returns the longer prefixes below a location with ^~. For paths with these prefixes, a regular expression
-// may have precedence, although ^~ excludes this for the location's other paths.
+// Returns the patterns of the plain prefixes below `outer`, a location with ^~. For paths with these
+// prefixes, a regular expression may have precedence, although ^~ excludes this for the other paths of
+// `outer`.
 std::vector<std::string> prefixes_below(const Location& outer, const std::vector<OrderedLocation>& all) {
   std::vector<std::string> below;
   for (const auto& [location, path, except, closed] : all)
@@ -75,7 +77,7 @@ std::vector<std::string> prefixes_below(const Location& outer, const std::vector
 }
 
 // Returns the position of a location in weir's order: exact paths, ^~ prefixes, regular expressions, other
-// prefixes.
+// prefixes. `with_expressions`: false if the server has no regular expression; ^~ then makes no difference.
 unsigned rank_of(const Location& location, bool with_expressions) {
   if (location.modifier == Modifier::Exact) return 0;
   if (is_expression(location)) return 2;
@@ -93,7 +95,7 @@ bool may_refuse(const Location& location) {
 }
 
 // Returns a location that answers 403, in place of a regular expression that weir cannot translate. Its
-// pattern matches all paths that the expression may match.
+// pattern matches all paths that the expression may match: those that begin with `start`.
 OrderedLocation closed_location(const Location& location, const std::string& start, const std::string& fault,
                                 Notes& notes) {
   notes.add(location.position, "location",

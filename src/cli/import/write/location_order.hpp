@@ -16,7 +16,7 @@ struct OrderedLocation {
   const Location* location = nullptr;
   std::string path;     // pattern of match.path; empty: all paths
   std::string except;   // pattern of match.not.path; empty: no exception
-  bool closed = false;  // true: answers 403, because weir cannot express the path; `path` also matches others
+  bool closed = false;  // true: answers 403, as weir cannot express the path; `path` may match more paths
 };
 
 // Returns the locations in an order in which the first location that matches a path is the one that nginx

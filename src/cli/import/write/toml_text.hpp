@@ -14,7 +14,7 @@ namespace weir::cli::nginx {
 // Returns a list of texts: `["a", "b"]`.
 [[nodiscard]] std::string text_list(const std::vector<std::string>& texts);
 
-// Returns the text itself if there is only one, otherwise a list.
+// Returns the text itself if `texts` has only one, otherwise a list.
 [[nodiscard]] std::string one_or_list(const std::vector<std::string>& texts);
 
 // Returns a line for each pair.

@@ -13,7 +13,7 @@ struct RuleDraft {
   Limit limit;
   unsigned status = 503;
   bool dry_run = false;
-  std::size_t server = 0;  // the server, if the zone's key has $server_name; otherwise 0
+  std::size_t server = 0;  // index of the server, if the zone's key has $server_name; otherwise 0
   std::vector<std::string> routes;
 };
 
@@ -32,7 +32,7 @@ std::string changes_table(const FieldChanges& changes) {
   return pairs.empty() ? std::string() : inline_table(pairs);
 }
 
-// Returns true if the action is a `return` directive to which no rule applies. The response fields of this
+// Returns true if the action is a `return` directive, to which no rule applies. The response fields of this
 // answer are in respond.headers, not in headers.response.
 bool is_return(const Action& action) {
   return action.scheme.empty() && !action.limited;

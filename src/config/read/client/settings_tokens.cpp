@@ -29,8 +29,8 @@ std::string read_key_file(const TableReader& table, const ReadContext& context, 
 // The keys that say how weir verifies the signature of a token. A table has exactly one of them.
 constexpr std::string_view kTokenKeys[] = {"secret", "public_key", "jwks"};
 
-// Reports keys of kTokenKeys that do not belong to the algorithm. Returns the key that belongs to it; an
-// empty text after a mistake.
+// Returns the key of kTokenKeys that the algorithm needs; an empty text if it is missing. Reports all other
+// keys of kTokenKeys, and the missing key, as mistakes.
 std::string_view choose_token_key(const TableReader& table, const std::string& algorithm) {
   const bool shared = algorithm.starts_with("HS");
   const std::string_view wanted = shared ? "secret" : !table.has("jwks") ? "public_key" : "jwks";
@@ -111,7 +111,7 @@ std::optional<policy::TokenVerifier> read_issuer(const TableReader& table, const
   return std::nullopt;
 }
 
-// Reports issuers that fetch the same URL in different ways, because weir fetches each URL once.
+// Reports a mistake if `others` fetch a URL of `issuer` in another way, because weir fetches each URL once.
 void check_fetches(const TableReader& table, const policy::TokenVerifier& issuer,
                    const std::optional<policy::TokenVerifier>& others) {
   if (!others) return;

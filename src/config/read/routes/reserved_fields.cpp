@@ -54,7 +54,7 @@ constexpr Reserved kOfRequests[] = {
     {"Via", kWhyForwarding},
     {"Max-Forwards", kWhyForwarding},
 };
-// Fields that a route may remove but not write. First those of requests, then those of answers to clients.
+// Fields that a route may remove but not write: kWrittenToServers in requests, kWrittenToClients in answers.
 constexpr Reserved kWrittenToServers[] = {
     {"Accept-Encoding", kWhyForm}, {"Range", kWhyForm}, {"If-Range", kWhyForm}};
 constexpr Reserved kWrittenToClients[] = {

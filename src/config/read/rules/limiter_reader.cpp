@@ -142,7 +142,7 @@ std::optional<limit::Rate> read_calendar_rate(const TableReader& table, const No
   return std::nullopt;
 }
 
-// Returns roughly how many days a unit of the calendar has. Returns 0 for any other text.
+// Returns roughly how many days a "week" or a "month" has. Returns 0 for any other text.
 unsigned days_of(std::string_view unit) {
   if (unit == "week") return 7;
   return unit == "month" ? 30 : 0;

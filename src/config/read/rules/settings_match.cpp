@@ -91,8 +91,8 @@ void read_ways(const TableReader& table, const ReadContext& context, policy::Mat
   check_names(table, "route", match.routes, context.routes, "route");
 }
 
-// Reads the conditions on the tier and on claims. A route must not have these conditions, because weir
-// chooses a route before it verifies the token.
+// Reads the conditions on the tier and on claims. A route must not have a condition on a claim, or on a tier
+// that comes from a claim, because weir chooses a route before it verifies the token.
 void read_identity(const TableReader& table, const ReadContext& context, policy::Match& match) {
   constexpr const char* kInRoute =
       "found in a [[route]], which weir chooses before it verifies tokens; expected it in a [[rule]]";

@@ -250,7 +250,7 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
     table.mistake("", made.error().message);
 }
 
-// Reads `protocol` and `max_streams`. The upstream's servers must have been read.
+// Reads `protocol` and `max_streams`. Must be called after the servers and `proxy_protocol` were read.
 void read_protocol(const TableReader& table, upstream::UpstreamSettings& upstream) {
   using upstream::Protocol;
   const auto protocol = upstream.protocol = table.choice<Protocol>("protocol");

@@ -57,7 +57,7 @@ TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
   EXPECT_FALSE(read_rls_call(text)->hits);
 }
 
-// Libraries leave out a number that is 0, so that the message of the number is empty.
+// Libraries leave out a number that is 0, so the message that contains only this number is empty.
 TEST(RlsCall, DescriptorOfNoHitsIsACheck) {
   for (const auto& hits : {std::string("\x08\x00", 2), std::string()}) {
     std::string text;

@@ -157,8 +157,8 @@ TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) 
   EXPECT_EQ(outcome[0].penalty_left, 30min);
 }
 
-// A key that finds a slot starts with a copy of the overflow cell, which has charges of other keys. So its
-// refusal is not its own violation.
+// A key that finds a slot starts with a copy of the overflow cell, which has charges of other keys. So a
+// refusal of the new key is no violation of that key.
 TEST_F(KeyTablePenalty, RefusalOfANewKeyThatStartedWithTheOverflowCellsStateCountsNoViolation) {
   const auto clients = fill(table_, one_);
   while (charge(table_, {line(clients, one_)}, kStart)) {

@@ -1,4 +1,4 @@
-// Tests tokens whose keys come from fetches.
+// Tests tokens whose keys weir fetches from a URL.
 #include "weir/policy/identity/fetched_keys.hpp"
 
 #include "unit/policy/identity/token_sample.hpp"

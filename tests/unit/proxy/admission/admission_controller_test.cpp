@@ -244,7 +244,7 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedIf
 }
 
 // A request that a shadow rule would refuse counts as one violation, whether or not the request then
-// displaces another one.
+// displaces another request.
 TEST_F(AdmissionControllerTest, RequestForAFullQueueCountsAsOneViolationOfAShadowRule) {
   watch(100);
   (void)ask("x");

@@ -1,5 +1,6 @@
-// The decisions that were computed by hand for the limiters are those of the proxy, too, and those of each
-// way to ask weir. Real sessions get the requests; the test moves their clock on in between.
+// Sends requests through real sessions: to the proxy, and in each way to ask weir. All of them must get the
+// decisions that were computed by hand for the limiters. The tests move the clock of the sessions on between
+// requests.
 #include "unit/ask/rls/protobuf.hpp"
 #include "unit/http/http2/http2_client.hpp"
 #include "unit/limit/limit_vectors.hpp"
@@ -22,7 +23,7 @@ struct SeenDecision {
   bool allowed = false;
   std::uint64_t remaining = 0;
   std::optional<std::int64_t> retry_after{};
-  std::optional<std::int64_t> reset_after{};  // nullopt: this way does not tell it
+  std::optional<std::int64_t> reset_after{};  // nullopt: this way of asking does not report the time
 };
 
 Configuration limited_by(const limit::Limiter& limiter, std::string_view key) {
@@ -136,7 +137,7 @@ struct ByRls : Asker {
   }
 };
 
-// `late`: the time that has passed since the request's time in the vector. It shortens waits.
+// `late`: the time that has passed since the request's time in the vector. Waits are shorter by this time.
 void expect_seen(const SeenDecision& seen, const limit::ExpectedDecision& expected, base::Duration late) {
   const auto expect_time = [&](std::int64_t seconds, base::Duration time) {
     EXPECT_LE(seconds, base::ceil_seconds(time));

@@ -36,7 +36,8 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // After 20 ticks without octets a connection skips ticks: from the next tick on it skips 20 ticks.
+  // A connection that got no octets for 20 ticks skips the next 20 ticks, and so on. After kDozing ticks
+  // without octets, the connection skips ticks.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};

@@ -129,7 +129,7 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
 }
 
 // Appends to `possible` each answer that a client may read from a server that sends `parts` and closes the
-// connection after any of them.
+// connection after any of the parts.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
   for (const auto& part : parts) {

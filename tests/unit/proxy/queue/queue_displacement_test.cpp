@@ -1,5 +1,6 @@
-// Tests which waiting request a new request displaces from a full lane (the queue of one key). It may do so
-// if it has a higher priority, or if its client has fewer waiting requests. Each test is one case.
+// Tests which waiting request a new request displaces from a full lane (the queue of one key). A new request
+// displaces a waiting one if the new request has a higher priority, or if its client has fewer waiting
+// requests. Each test is one case.
 #include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 

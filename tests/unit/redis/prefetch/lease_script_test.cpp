@@ -168,7 +168,8 @@ TEST_F(LeaseScript, ShortestRangeIsDroppedIfTooManyTimeSlotsAreReturned) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// Otherwise the key would expire although time slots after the gap are charged.
+// If the charge shortened the time to live, the key would expire although time slots after the gap are
+// charged.
 TEST_F(LeaseScript, ChargeInReturnedTimeSlotsDoesNotChangeTheTimeToLiveOfItsKey) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);

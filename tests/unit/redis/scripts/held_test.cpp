@@ -286,7 +286,7 @@ TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallIsRepeatedAfterItFailedMidway) 
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  // Fills a sorted set of permits, to which the script writes immediately.
+  // Makes a sorted set of permits. The script changes a sorted set as soon as it has decided a bill.
   for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
@@ -340,7 +340,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// More keys have permits than commands may be unanswered.
+// The number of keys with permits is greater than the number of commands that may be unanswered.
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;

@@ -158,7 +158,7 @@ class ScriptOracle : public ::testing::Test {
   void go_on() {
     const auto& rule = models_[dice_.between(0, models_.size() - 1)].rule;
     now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
-    // The last time of the test, because doubles are not exact beyond it.
+    // The last time of the test. 100 years later, doubles of microseconds are no longer exact.
     constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
     now_ = std::min(now_, kLast);
   }

@@ -235,7 +235,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// The next request may find these free time slots used up, so the answer says nothing about it.
+// A later request may find these free time slots used up, so the answer says nothing about later requests.
 TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
