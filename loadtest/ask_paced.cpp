@@ -92,8 +92,8 @@ class Protocol {
     if (!http2_) return octets_;
     return frame(kHeaders, kEndHeaders, stream, fields_) + frame(kData, kEndStream, stream, octets_);
   }
-  // Removes whole answers from `received` and returns true if there was one. Appends to `reply` what the
-  // protocol demands.
+  // Removes complete answers from `received`. Returns true if there was one. Appends to `reply` what the
+  // client must send back, such as acknowledgements of HTTP/2.
   bool take_answer(std::string& received, std::string& reply) {
     return http2_ ? take_frames(received, reply) : take_response(received);
   }

@@ -119,7 +119,7 @@ class Budgets(RlsTestCase):
         # another worker may serve this client, and weir does not wait until Redis has made the charge
         eventually(lambda: self.check(client) == (OVER_LIMIT, 0), "the charge is visible")
 
-    def test_charge_above_the_rest_is_refused_without_overdraft(self):
+    def test_charge_above_the_remaining_budget_is_refused_without_overdraft(self):
         weir = self.weir(rule("tokens", "100/1000day", key=by("user"), **WINDOW), state=self.stored())
         client = self.client(weir)
         self.assertEqual(self.charge(client, 101), OVER_LIMIT)

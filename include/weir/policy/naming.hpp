@@ -75,8 +75,8 @@ class Namer {
 // key_secret. Returns nullopt if the request has no API key.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
-// Returns the name of a value of a question for logs, which is the same in all weirs with the same
-// key_secret. `key`: the name of the value.
+// Returns the digest that stands for a value of a question in logs. All weirs with the same key_secret have
+// the same digest. `key`: the descriptor key to which the value belongs.
 [[nodiscard]] base::Digest128 name_descriptor_value(std::string_view key, std::string_view value,
                                                     const NamingKeys& keys);
 

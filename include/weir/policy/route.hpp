@@ -43,8 +43,8 @@ struct RouteEdits {
   std::optional<PathRewrite> path;
 };
 
-// The treatment of a request whose path servers may read in several ways, if rules or routes treat these
-// readings differently.
+// The treatment of an ambiguous path: servers may read it in several ways, and rules or routes tell these
+// readings apart.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only

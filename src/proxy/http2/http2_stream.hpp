@@ -141,7 +141,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   Exchange* exchange_ = nullptr;
   AskService* ask_ = nullptr;
   DecisionPause::Waiter* pause_waiter_ = nullptr;
-  std::string* out_ = nullptr;  // memory of the exchange for an answer's text
+  std::string* out_ = nullptr;  // a buffer for an answer's text; owned by the exchange
   Ending ending_ = Ending::Close;
   bool head_arrived_ = false;
   bool ended_ = false;     // the client has ended the body

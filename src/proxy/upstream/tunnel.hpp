@@ -29,10 +29,10 @@ namespace weir::proxy {
 
 class Tunnel {
  public:
-  // `inbox`: octets received from `client`, perhaps after a pinned head. `early`: octets that the server sent
-  // after its 101. `idle`: the tunnel ends if no octet moves in either direction for this long. While one
-  // side accepts nothing, octets from that side do not count. `limits`: the message limits of a WebSocket;
-  // null: frames are not parsed.
+  // `inbox`: octets received from `client`. The request's head may precede them, and is not forwarded.
+  // `early`: octets that the server sent after its 101. `idle`: the tunnel ends if no octet moves in either
+  // direction for this long. While one side accepts nothing, octets from that side do not count. `limits`:
+  // the message limits of a WebSocket; null: frames are not parsed.
   Tunnel(Worker& worker, ClientWatch& watch, net::DuplexStream& client, Inbox& inbox,
          net::DuplexStream& server, Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();

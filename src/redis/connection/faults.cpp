@@ -34,9 +34,9 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// Returns true if the failure should be logged. Returns false within kPause after any logged failure. Also
-// returns false if a logged failure's call needed only features in `kinds`: both failures may have one
-// cause.
+// Returns true if the failure should be logged. `kinds`: the features that the failed call needs. Returns
+// false within kPause after any logged failure. Also returns false if an earlier logged call needed no other
+// features, because both failures may have one cause.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(logged_.begin(), logged_.end(), [&](Kinds logged) { return is_within(logged, kinds); });
