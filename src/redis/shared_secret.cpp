@@ -176,8 +176,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_any_server()
   co_return std::nullopt;
 }
 
-// Offers this weir's secret, and returns the secret that Redis then has. Always sends SET, although Redis
-// mostly has a secret: a replica, whose secret may be outdated, rejects SET but answers GET.
+// Offers this weir's secret, and returns the secret that Redis then has. Sends SET even if Redis has a secret
+// already, because a replica rejects SET. A replica would answer MGET, perhaps with an outdated secret.
 net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -196,8 +196,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_at(Target ta
 }
 
 // Reads the secret with MGET, which returns nil both for a missing key and for a value that is not a string.
-// EXISTS then distinguishes these two cases. TYPE is not used, because weir needs it nowhere else, and the
-// user may not be allowed to run it.
+// EXISTS distinguishes these two cases. TYPE only adds the type to the description, because the ACL user may
+// lack the right to run TYPE, which weir needs nowhere else.
 net::Task<SecretState> SharedSecret::Agreement::look_at(Target target) {
   using State = SecretState::State;
   std::string question, presence, type;

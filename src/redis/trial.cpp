@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kTrialPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits for one key; more than the scripts keep in a string
+constexpr int kCrowd = 70;  // number of permits or log entries of one key; more than a string can have
 
 class Trial {
  public:
@@ -79,8 +79,9 @@ class Trial {
     done_ = true;
   }
 
-  // Takes more permits of one key than the scripts store in a string, so that the scripts make a sorted set.
-  // Waits while kMostUnanswered permits have no reply yet, so that no two permits share a script call.
+  // Charges a key `size` times: more often than the scripts store permits or log entries in a string. So the
+  // scripts must make a sorted set or a list. The store puts several charges into one script call only while
+  // kMostUnanswered calls have no reply. So this function waits until there are fewer.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -99,7 +100,8 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds. Replies come in order, so waits for the reply to one more charge.
+  // Waits for the replies to all refunds, by one more charge: replies come in order, so its reply is the
+  // last.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;

@@ -51,10 +51,10 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Handles an error that the node of the session `from` has returned for a command. If `error` is a
-  // redirection, sends the call or command to the other node, or again to the same node. Returns false if
-  // the command cannot be sent again. If the charges of a call must be sent one by one, sets Call::apart,
-  // ends the call immediately and returns true.
+  // Handles the error with which the node of the session `from` has replied: to a bill (the first function),
+  // or to a command of refunds (the second). If `error` is a redirection, sends the bill or command to the
+  // other node. If the slot is moving, may send it again to the same node. Returns false if nothing was sent.
+  // If the charges of a bill must be sent one by one, sets Call::apart, ends the call and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);

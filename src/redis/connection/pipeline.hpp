@@ -115,8 +115,8 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // The number of unanswered script calls from which on awaits_company() may return true. With so many
-  // calls, a reply comes soon, and the reply triggers the next send. More calls than this may be unanswered.
+  // With at least this many unanswered script calls, awaits_company() may return true. A reply then comes
+  // soon, and triggers the next send. This is no upper bound: more calls may be unanswered.
   static constexpr std::size_t kMostUnanswered = 8;
   // Returns true if the gathered bills should wait for more bills that can share their script call. All of
   // these conditions must hold:

@@ -161,7 +161,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreError refusal_ = StoreError::Away;  // the error with which charges fail while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // failures of calls sent before this time do not count again
+  Pipeline::Time counts_since_{};  // failures of calls that were sent before this time are not counted
   unsigned attempts_ = 0;  // attempts to connect since the last answered bill; each attempt doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;

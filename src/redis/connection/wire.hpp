@@ -32,8 +32,8 @@ class Wire {
 
   // Closes the current connection, resolves the name in `address`, and connects to the first resolved address
   // that accepts. Begins with the address for which keep_to_it() was called, or else with the address after
-  // the last one that accepted. `patience`: the caller's deadline; each address gets a part of it. `address`
-  // must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
+  // the last one that accepted. `patience`: how long the caller waits; each address gets a part of this time.
+  // `address` must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
   [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Makes the next open() begin with the current address. Must be called if the server at the current address
   // works.
@@ -86,7 +86,7 @@ class Wire {
   bool cancelled_ = false;
   bool shaking_ = false;
   bool broken_ = false;    // true: a write sent only a part of its bytes
-  bool received_ = false;  // true: encrypted (TLS) data has arrived
+  bool received_ = false;  // true: data has arrived over TLS, after the handshake
 };
 
 }  // namespace weir::redis

@@ -36,10 +36,10 @@
 // * The next charge takes slots in the first gap that is large enough and not in the past. These slots are
 //   disjoint from all others, and s >= t. Also s + T <= t + B T, because an earlier charge's slots ended
 //   there. So the proof above holds for these slots too.
-// * Redis does not take back slots that were debited before its present state began (the state was lost), or
-//   slots later than its TAT. Other weirs may have been charged for the same slots. One case remains open: a
-//   promoted replica has missed a debit, and other weirs were charged for later slots. In that case Redis
-//   cannot know that the missed slots are taken twice.
+// * Redis does not take back slots that were debited before its present state began (an earlier state was
+//   lost), or slots later than its TAT. Other weirs may have been charged for the same slots. One case
+//   remains open: a promoted replica has missed a debit, and other weirs were charged for later slots. In
+//   that case Redis cannot know that the missed slots are taken twice.
 // * weir admits less than the limit while units are held. It also admits less if a gap passes before a charge
 //   fills it.
 //

@@ -175,7 +175,7 @@ std::uint32_t GrantCache::next_number() noexcept {
 
 void GrantCache::arrived(const limit::Charge& charge, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
-  // Finds the entry, because an entry that waits for a grant is never replaced by another key.
+  // The entry still exists, because no other key replaces an entry that waits for a grant (`taking`).
   Entry* entry = find(charge);
   if (entry == nullptr) return;
   entry->taking = false;
@@ -247,7 +247,7 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
 // * If no request has used the key for `hold`: disposes of all its grants, and frees the entry unless it
 //   waits for a grant.
 // * Otherwise: disposes of a grant whose units have all expired, and of a window's grant older than `hold`.
-//   In the latter case, the key's next grant is half as large.
+//   For each window's grant older than `hold`, halves the size of the key's next grant.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
   const bool window = limit::gcra_core(*entry.charge.limiter) == nullptr;

@@ -1,7 +1,7 @@
-  -- Replaces a string by a key of another type. `command`: RPUSH or ZADD, which adds `values`. `ttl`: the new key's
-  -- time to live, in milliseconds. Returns true on success. Returns false and leaves the string unchanged if Redis
-  -- denies a command, or the slot is moving to another node. So the new key is built under another name and then
-  -- renamed: if the string were deleted first, a failure would lose it.
+  -- Replaces the string in a key by a list or a sorted set. `command`: RPUSH or ZADD, which adds `values`. `ttl`: the
+  -- key's new time to live, in milliseconds. Returns true on success. Returns false and leaves the string unchanged if
+  -- Redis denies a command, or the slot is moving to another node. To keep the string until all commands have
+  -- succeeded, the function adds the values to another key, and renames that key at the end.
   local function become(key, ttl, command, values)
     local made = key .. ':made'
     local function works(...)

@@ -57,8 +57,8 @@ end
 -- the functions of all kinds share. known.others belongs to ask(). known.stays has the lines that are written even if
 -- their bill is refused.
 --
--- Making a function costs as much as a check of Kind.Gcra. So a kind's function is made when the kind first occurs, and
--- uses no variables from outside kind_of.
+-- Making a function costs as much as a check of Kind.Gcra, and more for each outside variable that the function uses.
+-- So a kind's function is made when the kind first occurs, and uses no variables from outside kind_of.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat

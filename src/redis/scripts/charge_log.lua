@@ -37,8 +37,8 @@
     return begin, finish
   end
 
-  -- Makes the functions for logs that are lists. Called only if a log is a list, because making a function costs as
-  -- much as a charge.
+  -- Makes the functions for logs that are lists. Called only if a log is a list or becomes one, because making a
+  -- function costs as much as a charge.
   local function of_lists()
     local _, become = beyond_strings()
     -- Returns a function that turns a string with too many entries into a list. If the list cannot be made, the
@@ -95,13 +95,14 @@
 
     -- Searches a list for the entry that must expire before the cost fits. The caller has searched the first
     -- `looked_at` entries in vain. Returns the cost of all live entries, the number of expired entries, and the instant
-    -- of the entry found. `counts`: the number of the first live entry, if known. `excess`: as in `logged`.
+    -- of the entry found. `counts`: the position in the list of the first live entry, if known. `total`: the cost of
+    -- all entries, as the head has it. `since` and `excess`: as in `logged`.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
         return take('<I7I4I4', call('LINDEX', key, number))
       end
-      -- Returns the number of the first entry, from `low` on, for which `holds` is true; last + 1 if there is none.
+      -- Returns the position of the first entry, from `low` on, for which `holds` is true; last + 1 if there is none.
       -- REQUIRES: if `holds` is true for an entry, it is true for all later entries.
       local function first_that(low, holds)
         local high = last + 1

@@ -36,7 +36,7 @@
     return struct.pack('<BI7I7I7', Kind.Permits, total, first, last) .. permits
   end
 
-  -- Stores permits as a sorted set if they are too many for a string. Returns false if the set cannot be made.
+  -- Stores permits, which are too many for a string, as a sorted set. Returns false if the set cannot be made.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do

@@ -63,9 +63,9 @@ local function kind_of(kind, now)
 
   if kind == Kind.Gcra then
 --#include spans.lua
-    -- `latest`: how far a higher cost may move the TAT; -1 for a queue. For a queue, charged_at is the promised
-    -- departure. A departure is refunded only if it is the last one promised. Otherwise two requests could get the same
-    -- departure.
+    -- `latest`: the last instant to which a higher cost may move the TAT; -1 for a queue. For a queue, charged_at is
+    -- the promised departure. A departure is refunded only if it is the last one promised. Otherwise two requests could
+    -- get the same departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       local anew = overdraws(reserved + reserved_part, actual + actual_part)

@@ -43,8 +43,8 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     if (!lasts(*charge.limiter)) continue;
     const auto set = std::span(entries_).subspan(set_of(charge.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a gap (free time slots) of the bucket. Such an answer says nothing about the next
-    // charge, so it is not stored.
+    // An answer about a gap (free time slots) of a bucket says nothing about the next charge, so it is not
+    // stored.
     if (has_slots(charge) && told[2] != 0) {
       forget({&charge, 1});
       continue;

@@ -12,14 +12,14 @@
 //  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
 //     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
 //     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
-//  2. Redis read its clock at an unknown instant between `sent` and `received`. The cache refuses only if the
-//     limiter refuses under the assumption that Redis read its clock at `sent`. The wait is computed under
-//     the assumption that Redis read its clock at `received`. So the cache stops refusing up to one round
-//     trip too early, and weir asks Redis. The cache never stops too late, and this uncertainty never makes
-//     Retry-After too short. The two clocks may drift apart by one part in kPace.
+//  2. Redis read its clock at an unknown instant between `sent` and `received`. If Redis read it at `sent`,
+//     its clock is later now than if it read it at `received`. The cache refuses only if the limiter also
+//     refuses at the later time. So the cache stops refusing up to one round trip too early (weir then asks
+//     Redis), but never too late. Retry-After is computed from the earlier time, so it is never too short.
+//     The two clocks may drift apart by one part in kPace.
 //  3. The cache refuses only if it has the states for all charges of the bill. So it can return the longest
-//     wait of all charges that are refused. If other requests have charged one of the keys since, the key's
-//     cached state is older, and its wait may be too short.
+//     wait of all charges that are refused. Exception: the wait may be too short if other requests have
+//     charged one of the keys since its state was cached.
 // A limiter's refusal is a violation if the rule has a penalty, and Redis must count it. So for such a rule
 // the cache refuses only while a penalty runs.
 //
