@@ -28,8 +28,8 @@ class LastRefunds {
   // unusable, so there are many groups.
   //
   // The keys of one request should be in different groups. Otherwise the refund for one rule would make the
-  // cached refusal by another rule unusable. The keys of one client may differ by a fixed amount
-  // (name_key.cpp). The multiplication below puts most pairs of these keys into different groups.
+  // cached refusal by another rule unusable. The keys of a client for two rules differ in the same bits for
+  // every client (name_key.cpp). The multiplication below puts most such pairs into different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }

@@ -25,14 +25,15 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Numbers of units since the start, except held(): the number of units that this process holds now.
+// Numbers of units since the start. Exceptions: held() is the number of units that this process holds now,
+// and `crowded` is not a number of units.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // not units: how often all entries were in use, so a key got none
+  std::uint64_t crowded = 0;   // how often a key got no entry of the cache, because its set was full
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -65,7 +66,7 @@ class SharedGrants {
   void failed(const limit::Charge& charge, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& charge);
-  // sweep() and give_up() return units that the caller must refund in Redis, in about `most` refunds or a
+  // sweep() and give_up() return units that the caller must refund in Redis: as many refunds as `most`, or a
   // few more. The next call returns further units.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);

@@ -61,9 +61,9 @@ struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The longest time to connect, sign in and load scripts. If settings.timeout is long, a session takes
-  // eight times that timeout instead, but 2 s at most. The default is so short that a lost attempt and the
-  // pause after it take less than a second.
+  // The longest time to connect, sign in and load scripts. The session uses eight times settings.timeout (2 s
+  // at most) instead if that is longer. The default is so short that a failed attempt and the pause after it
+  // take less than a second.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // the most commands that wait for a reply
@@ -130,7 +130,7 @@ class Store {
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::ChargeSet& unanswered);
 
-  // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Then sets the
+  // Refuses a bill without a round trip if the store knows that Redis would refuse it now. If so, sets the
   // outcomes to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges
   // nothing. Returns nullopt if Redis must decide, which is always so if a charge may delay the request.
   // REQUIRES: what charge() requires. If the cost of a charge depends on the response, the caller may use the
