@@ -12,8 +12,8 @@
 --          One of these values plus 4: The line is a check. It is decided like other lines, but never charged.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if two bills have lines with the same key.
--- A line of Kind.Penalty checks the penalty of the charge in the line before it. If a bill is refused, only its lines of
--- this kind are written.
+-- A line of Kind.Penalty checks the penalty of the charge in the line before it. If a bill is refused, only its
+-- lines of this kind are written.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
 --          the calendar windows sent. Then three numbers for each line, called its answer. They describe the key's
 --          state before the call; for Kind.Penalty, they are the result of the check. Then the call's number, which

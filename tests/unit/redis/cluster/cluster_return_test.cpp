@@ -132,7 +132,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInAMovingSlotAreReturnedToTheNodeThatHasEachKe
   cluster_->give_up_move(slot);
 }
 
-TEST_F(ClusterRefunds, StoreThatEndsWaitsForAnUnresponsiveNodeOnlyUntilFinishTimeout) {
+TEST_F(ClusterRefunds, EndingStoreWaitsForAnUnresponsiveNodeOnlyUntilTheFinishTimeout) {
   auto tuning = Worker::quick();
   tuning.finish_timeout = 150ms;
   auto worker = weir(tuning);

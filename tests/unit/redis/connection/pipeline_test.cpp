@@ -42,7 +42,7 @@ TEST_F(PendingCommands, DeadlineIsMeasuredFromTheOldestUnansweredCommand) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
 }
 
-TEST_F(PendingCommands, LaterCallHasALaterDeadlineOfItsOwn) {
+TEST_F(PendingCommands, EachCallHasItsOwnDeadline) {
   Call sent, gathered;
   sent.deadline = start_ + 50ms;
   gathered.deadline = start_ + 70ms;

@@ -85,7 +85,7 @@ TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
 
 // Regression, found by tests/fuzz/redis_tls_fuzz.cpp: why() was empty if the peer's answer was too short for
 // OpenSSL to recognise its protocol.
-TEST(NewCodec, HandshakeThatGetsOneOctetWithoutTlsFailsWithAReason) {
+TEST(NewCodec, HandshakeFailsWithAReasonIfThePeerSendsOneOctetThatIsNotTls) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};
   ASSERT_EQ(codec.handshake(), TlsCodec::HandshakeResult::More);

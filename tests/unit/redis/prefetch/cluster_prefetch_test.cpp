@@ -74,9 +74,9 @@ class ClusterPrefetch : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
-// The grant (prefetched units) that follows the request has later time slots. The refund of the request must
-// not change them.
-TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenIfUnitsWerePrefetchedSince) {
+// The grant (prefetched units) that Redis makes after the request has later time slots than the request. The
+// refund of the request must not change the grant's slots.
+TEST_F(ClusterPrefetch, ChargeIsRefundedAfterALaterPrefetchIfAnotherNodeRefuses) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed)
@@ -116,8 +116,8 @@ TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-// A refund needs the start of the charge's time slots. The outcome must contain it, whichever node decided
-// the charge.
+// A refund needs the start of the charge's time slots. The charge's outcome must contain this start,
+// whichever node decided the charge.
 TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
@@ -135,7 +135,7 @@ TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-TEST_F(ClusterPrefetch, RuleOfTheNodeThatRepliesIsDecidedEvenIfTheOtherNodeTimesOut) {
+TEST_F(ClusterPrefetch, ChargeOnANodeThatRepliesIsDecidedEvenIfTheOtherNodeTimesOut) {
   auto worker = weir(100ms);
   const std::vector<limit::Charge> bill{admitting(1), bucket(0)};
   (*cluster_)[1].freeze();

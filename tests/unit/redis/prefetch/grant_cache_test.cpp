@@ -87,7 +87,7 @@ TEST_F(GrantCacheTest, FewerUnitsArePrefetchedForAKeyThatBecomesLessBusy) {
   EXPECT_EQ(take(), 32U);
 }
 
-TEST_F(GrantCacheTest, MoreUnitsArePrefetchedBeforeTheLastAreUsedUp) {
+TEST_F(GrantCacheTest, MoreUnitsArePrefetchedBeforeTheHeldUnitsAreUsedUp) {
   heat();
   ASSERT_EQ(take(), 8U);
   limit::Outcome outcome;
@@ -174,7 +174,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, PrefetchedUnitOfAFailedRequestIsReturnedEvenIfTheOthersWereReturnedBefore) {
+TEST_F(GrantCacheTest, PrefetchedUnitOfAFailedRequestIsReturnedAfterAllOtherUnitsOfItsKeyWereReturned) {
   heat();
   take();
   limit::Outcome outcome;
@@ -208,8 +208,8 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) 
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// The cache still has some units, but too few for one request. So it must take more.
-TEST_F(GrantCacheTest, PrefetchedUnitsSufficeForWholeRequests) {
+// Otherwise some units would be left over that are too few for another request.
+TEST_F(GrantCacheTest, NumberOfPrefetchedUnitsIsAMultipleOfTheCostOfARequest) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
     auto request = line(key);
@@ -228,7 +228,8 @@ TEST_F(GrantCacheTest, PrefetchedUnitsSufficeForWholeRequests) {
   }
 }
 
-// An expensive request makes the next grant larger. That grant must not exceed the bound for cheap requests.
+// An expensive request raises the size of the key's next grant. The grant for later cheap requests must still
+// be bounded by the lease.
 TEST_F(GrantCacheTest, AtMostFiveQuartersOfTheLeaseSettingArePrefetchedForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {

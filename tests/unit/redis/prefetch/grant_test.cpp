@@ -65,7 +65,7 @@ TEST(Grant, UnitsExpireEarlierInCaseRedisHasAFasterClock) {
 }
 
 // A grant takes back units only if their time slots are next to its own time slots.
-TEST(Grant, RefundOfAnAdjacentTimeSlotIsAddedToTheUnits) {
+TEST(Grant, RefundedUnitIsAddedToTheGrantIfItsTimeSlotIsAdjacent) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
@@ -97,7 +97,7 @@ TEST(Grant, RefundOfAnAdjacentTimeSlotIsAddedToTheUnits) {
       << "the outcome has an earlier clock reading than the grant";
 }
 
-TEST(Grant, RefundOfAUnitFromAnEarlierPrefetchOrAnotherWindowIsNotAdded) {
+TEST(Grant, RefundedUnitOfAnEarlierPrefetchOrAnotherWindowIsNotAddedToTheGrant) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_grant(fixed, 20, 4s), after = window_grant(fixed, 20, 5s);
   limit::Outcome outcome;
@@ -152,7 +152,7 @@ TEST(Grant, UnusedUnitsAreReturnedInOneRefund) {
   EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
 }
 
-TEST(Grant, LogsQueuesStepwiseBucketsAndPermitsCannotBePrefetched) {
+TEST(Grant, UnitsOfExactLogsQueuesStepwiseBucketsAndPermitsCannotBePrefetched) {
   EXPECT_TRUE(can_be_leased(kBucket));
   EXPECT_TRUE(can_be_leased(limit::Gcra::make({1, 1s}, 5).value()));
   EXPECT_FALSE(can_be_leased(limit::SlidingLog::make({5, 1s}).value()));

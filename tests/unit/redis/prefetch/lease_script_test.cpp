@@ -153,7 +153,7 @@ TEST_F(LeaseScript, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);
 }
 
-TEST_F(LeaseScript, ShortestRangeIsDroppedIfTooManyTimeSlotsAreReturned) {
+TEST_F(LeaseScript, ShortestRangeOfReturnedTimeSlotsIsDroppedIfTheBucketHasTooManyRanges) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   std::vector<Grant> grants;
@@ -234,8 +234,8 @@ TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. The prefetched units that instances then hold can neither be
-// refunded nor used.
+// A reload may remove `lease` from a rule while instances hold prefetched units. These units can then neither
+// be refunded nor used.
 TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);
@@ -251,8 +251,8 @@ TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// A refund for a rule without `lease` must not change the state that a rule with `lease` has left.
-TEST_F(LeaseScript, RefundWithoutLeaseDoesNotChangeTheStateThatALeaseHasLeft) {
+// The state is left from the time when the rule had a `lease`.
+TEST_F(LeaseScript, RefundForARuleWithoutLeaseDoesNotChangeAStateWithTimeSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;

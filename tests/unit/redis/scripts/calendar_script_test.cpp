@@ -106,7 +106,7 @@ TEST_F(CalendarScript, SentWindowsIncludeTheirStartAndExcludeTheirEnd) {
   EXPECT_EQ(ask(midnight - 1us, -24h), ReplyReading::Answer);
 }
 
-TEST_F(CalendarScript, StoredWindowIsUsedIfRedisIsInItAndInNoSentWindow) {
+TEST_F(CalendarScript, StoredWindowIsUsedIfItContainsTheTimeOfRedisAndNoSentWindowDoes) {
   ASSERT_EQ(ask(kNoon, 0h), ReplyReading::Answer);
   ASSERT_EQ(ask(kNoon + 1h, 49h), ReplyReading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 0U);
@@ -124,8 +124,8 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// A server that answers a store's greeting and test charge. Afterwards it answers each call with one charge
-// by the next element of `replies` and the call's number.
+// A server that answers a store's greeting and test charge. Its answer to each later call consists of the
+// next element of `replies` and the call's number. REQUIRES: each call has one charge.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)

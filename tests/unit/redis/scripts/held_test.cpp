@@ -87,8 +87,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// The model and Redis must restore a permit at its renewal if it has expired or Redis has lost it, even above
-// the limit: its request is still in progress.
+// A renewal must restore a permit that has expired or that Redis has lost, even beyond the limit, because the
+// permit's request is still in progress.
 TEST_F(PermitScript, PermitsAreCountedAsInASimpleModel) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -257,7 +257,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
 
 // The charges of several requests share a call. Each request must see the permits of earlier requests, and
 // each permit can be released separately.
-TEST_F(RedisPermits, PermitsOfEarlierRequestsInTheSameCallCount) {
+TEST_F(RedisPermits, PermitsOfEarlierRequestsInTheSameCallAreCounted) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
@@ -280,13 +280,14 @@ TEST_F(RedisPermits, PermitsOfEarlierRequestsInTheSameCallCount) {
 
 // A call fails after the script has stored the permit of its first request. weir charges that request again
 // with another permit ID. With the same ID, the permit would be counted twice and released only once.
-TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallIsRepeatedAfterItFailedMidway) {
+TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailsMidwayAndIsRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  // Makes a sorted set of permits. The script changes a sorted set as soon as it has decided a bill.
+  // After 40 permits, the key is a sorted set. The script writes to a sorted set after each bill of a call,
+  // and not only at the end of the call.
   for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;

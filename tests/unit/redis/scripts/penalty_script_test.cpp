@@ -86,7 +86,7 @@ TEST_F(PenaltyScript, RequestSentWithoutTheCurrentWindowIsNoViolation) {
   EXPECT_EQ(ask(kStart, line(one_, 1)).violations, 1);
 }
 
-TEST_F(PenaltyScript, ViolationsOfEarlierRequestsInTheSameCallCount) {
+TEST_F(PenaltyScript, ViolationsOfEarlierRequestsInTheSameCallAreCounted) {
   const auto charge = line(one_);
   const BillRequest request{.lines = {&charge, 1}};
   const std::array<BillRequest, 4> bills{request, request, request, request};

@@ -1,4 +1,4 @@
-// The scripts make the decisions that were computed by hand for the limiters.
+// Checks that the scripts make the decisions that were computed by hand for the limiters.
 #include "unit/limit/limit_vectors.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 

@@ -121,7 +121,7 @@ TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndThePossibleClockDrift) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
 }
 
-TEST_F(CachedRefusals, ApplyOnlyIfTheCacheHasEveryRuleOfTheRequestThatRefuses) {
+TEST_F(CachedRefusals, ApplyOnlyIfTheCacheHasTheStatesOfAllChargesOfTheRequest) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
   EXPECT_FALSE(refuses(both));  // the cache is empty, because Redis has not refused anything yet
@@ -195,7 +195,7 @@ TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
   EXPECT_TRUE(refuses(bill));
 }
 
-// Uses two rules. As with real keys, the two keys of a client differ by the same amount for every client.
+// Uses two rules. As with real keys, the two keys of a client differ in the same bits for every client.
 TEST_F(CachedRefusals, RefundOfAKeyRarelyDropsTheRefusalsOfAnotherKeyOfTheClient) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -235,7 +235,8 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// A later request may find these free time slots used up, so the answer says nothing about later requests.
+// The cache must not store the answer to a charge that fits into returned time slots: a later request may
+// find these slots used up.
 TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
@@ -279,7 +280,7 @@ class DenyingStore : public ::testing::Test {
   std::array<Outcome, 1> outcome_;
 };
 
-TEST_F(DenyingStore, NextRequestIsRefusedWithoutARoundTrip) {
+TEST_F(DenyingStore, RequestAfterARefusalIsRefusedWithoutARoundTrip) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

@@ -270,7 +270,7 @@ TEST_F(RedisFailure, KeyThatWeirMayNotReadDoesNotCountAsUnused) {
             0);  // weir logs such a line at most every ten seconds, and an earlier error was logged
 }
 
-TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
+TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAMasterAgain) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
