@@ -17,10 +17,10 @@
 // * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. So weir finds the
 //   upstream's capacity to 5 % of the limit. weir makes one limiter for each reduced factor in advance, so
 //   few steps also mean few limiters.
-// * kLeastAnswers, 10: fewer answers say too little about the upstream, so the factor then grows. This also
-//   raises a factor that refuses nearly every request.
-// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. If three failures are
-//   needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
+// * kLeastAnswers, 10: fewer answers say too little about the upstream, so the factor grows. So it also grows
+//   if it is so low that weir refuses nearly every request and gets few answers.
+// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. Because three failures
+//   are needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): under a factor of one half, each unit moves

@@ -51,7 +51,7 @@ struct Charge {
   const Penalty* penalty = nullptr;
 };
 
-// Returns the number of units that must fit, so that the charge is admitted.
+// Returns how many units the limiter must have left to admit the charge: its cost, or 1 for a check.
 [[nodiscard]] constexpr Cost units_to_fit(const Charge& charge) noexcept {
   return charge.cost != 0 ? charge.cost : 1;
 }

@@ -33,8 +33,8 @@ namespace weir::limit {
 }
 
 // Returns the outcome of a limiter that does not decide. `own`: the limiter's own answer to the request.
-// `decided`: true if the deciding limiter admits the request. In the result, `allowed` is true if this
-// limiter is charged whenever the whole bill is charged.
+// `decided`: true if the deciding limiter admits the request. The result's `allowed` says whether this
+// limiter is charged if the bill is charged.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {
   if (own.allowed || !decided || !counts_beyond(limiter)) {
     own.allowed = own.allowed && decided;

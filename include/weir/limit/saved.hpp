@@ -67,7 +67,8 @@ struct SavedRule {
   // parameters. Only the parameters of concurrency limits may differ.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
-  // Return the variant with this ID or name; null if the rule has none.
+  // variant_of() returns the variant with this ID. limiter_named() returns the limiter of the variant with
+  // this name. Both return null if the rule has no such variant.
   [[nodiscard]] const Variant* variant_of(LimiterId limiter_id) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };

@@ -6,8 +6,8 @@
 // charged even beyond the limit. The key is then in debt until time has paid for the difference. The
 // resulting state is as if the actual cost had been charged in the first place:
 //
-//   bucket, gcra   the TAT moves by the difference, as far as necessary. Exact unless the key would
-//                  have been full in between (limit/limiter.hpp, refund).
+//   bucket, gcra   the TAT moves by the difference. Exact unless the key would have been full in
+//                  between (limit/limiter.hpp, refund).
 //   windows, logs the entry of the reserved cost changes, unless that entry has expired.
 //
 // Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A settlement moves a TAT
