@@ -218,9 +218,9 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // The best latency is at most 5/4 of the quick mean, because chance does not make the quick mean so much
-  // lower than the best latency. Without this line only the slow mean would lower the best latency, and
-  // until then the limit would rise too high.
+  // A quick mean below 4/5 of the best latency is hardly chance: answers have become faster. So lowers the
+  // best latency at once. Otherwise only the slow mean would lower it later, and the limit would rise too
+  // high in the meantime.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 

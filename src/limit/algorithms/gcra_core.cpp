@@ -53,8 +53,8 @@ base::Result<GcraCore> GcraCore::make_queue(Rate rate, std::uint64_t capacity, b
   return made;
 }
 
-// Returns the bounds for a request of this cost. Cost 0 reads the state without a charge, and has the bounds
-// of cost 1. A cost above largest_cost() gets bounds that it never fits.
+// Returns the Measure of a request of this cost. Cost 0, which reads the state without a charge, has the
+// Measure of cost 1. A cost above largest_cost() gets a depth of 0, so the request never fits.
 GcraCore::Measure GcraCore::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
   if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};

@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters have the same windows or periods, whatever their limits. A state that is
-// converted from one of them to the other and back must stay the same.
+// Returns true if both limiters have the same windows or periods, whatever their limits. Then both use a
+// state unchanged, because a conversion to the other limiter and back must not change the state.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }

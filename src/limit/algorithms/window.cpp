@@ -98,8 +98,8 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // Returns after how many µs of a window the count of the window before it, weighted by its overlap, is at
-  // most `bound`.
+  // Returns the time in µs from the start of a window until the previous window's weighted count is at most
+  // `bound`. `count`: the previous window's count without weight.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));

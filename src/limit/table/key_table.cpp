@@ -246,8 +246,8 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     Impl::ChargeCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line, locks);
-    // The slot began as a copy of the shared overflow cell. A check does not name that cell, because an
-    // overdraft that follows the check must charge the key itself.
+    // If the slot began as a copy of the overflow cell, a refusal sets Outcome::overflow. The refusal of a
+    // check does not, because an overdraft after the check must charge the key itself.
     if (line.inherits && !line.step.outcome.allowed && charges[i].cost != 0) [[unlikely]]
       line.step.outcome.overflow = true;
     if (charges[i].penalty != nullptr) [[unlikely]]

@@ -11,7 +11,7 @@
 // * reload 1, limit 5/day, log: index 0, generation 1
 // * reload 2, limit 9/day, log: index 1, generation 1; cells are converted
 // * reload 3, limit 9/day, gcra: index 2, generation 2; cells start anew
-// * reload 4, limit 5/day, log: index 3, generation 3; cells start anew. Index 0 may still be in use.
+// * reload 4, limit 5/day, log: index 3, generation 3; cells start anew. Requests may still use index 0.
 //
 // A rule that was removed and returns also starts a new generation.
 //

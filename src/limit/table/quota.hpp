@@ -58,7 +58,7 @@ class Quota {
     std::iota(account_.begin(), account_.end(), RuleIndex{0});
   }
 
-  // Sets the accounts of all rules. `entitled`: how many slots or chunks are reserved for each account.
+  // Sets the accounts of all rules. `entitled`: the accounts that have a reserved part, of split.part places.
   // REQUIRES: accounts.of has an element for each RuleIndex with which take() is called, and at least as many
   // elements as in the call before. Throws only std::bad_alloc.
   void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {
