@@ -216,7 +216,7 @@ TEST(AdaptiveConcurrency, LimitOfAHealthyServerIsNotLoweredToMeasureTheServer) {
   EXPECT_GE(server.limit(), before) << "the limit of a healthy server was lowered to measure it";
 }
 
-TEST(AdaptiveConcurrency, LimitGrowsOnlyIfAsManyRequestsAreInFlight) {
+TEST(AdaptiveConcurrency, LimitGrowsOnlyWhileAtLeastHalfOfItIsInUse) {
   Server server(adaptive(4, 400), 1'000, 10ms, 10);
   server.run(30s);
   EXPECT_LE(server.limit(), 40) << "ten requests in flight do not justify a limit above forty";

@@ -1,4 +1,4 @@
-// The limiters make the decisions that were computed by hand.
+// Checks that the limiters make the decisions that were computed by hand.
 #include "unit/limit/limit_vectors.hpp"
 
 #include "weir/limit/key_table.hpp"

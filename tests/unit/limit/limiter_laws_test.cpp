@@ -60,7 +60,7 @@ void for_each_moment(Law law) {
   }
 }
 
-TEST(LimiterLaws, RejectedRequestIsAdmittedExactlyFromItsRetryAfterOn) {
+TEST(LimiterLaws, RejectedRequestIsAdmittedAtItsRetryAfterAndNotEarlier) {
   int refusals = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const auto wait = m.step.outcome.retry_after;
@@ -196,7 +196,7 @@ TEST(LimiterLaws, StateConvertedToAnotherRateIsFullAtTheSameTime) {
 
 // Windows of two different lengths cannot always drain at the same time. After a conversion the state may
 // drain later, but never earlier. The number of used units stays the same.
-TEST(LimiterLaws, StateConvertedToAnotherWindowLengthIsNeverUnusedEarlier) {
+TEST(LimiterLaws, StateConvertedToAnotherWindowLengthNeverDrainsEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

@@ -73,7 +73,7 @@ TEST(LeakyBucket, CostAbove1000IsNeverAdmittedIfTheQueueIsShorter) {
   EXPECT_TRUE(client.ask(1s, 1000).allowed);
 }
 
-TEST(LeakyBucket, CostMayBeAsLargeAsALongQueuePlusOne) {
+TEST(LeakyBucket, LargestCostIsTheQueueLengthPlusOneIfTheQueueIsLong) {
   EXPECT_TRUE(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'000).allowed);
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }

@@ -302,9 +302,9 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// The error that a full bucket causes, because it forgets its earlier charges. A refund may return too many
-// units, at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
-// `reserved`.
+// A full bucket forgets its earlier charges. If the bucket was full after the charge, a settlement may be
+// wrong. A refund may return too many units, at most `reserved` − `actual`. A higher actual cost may charge
+// too many units, at most `actual` − `reserved`.
 TEST(SettleLaws, SettlementAfterARefillIsWrongByAtMostTheDifferenceOfTheCosts) {
   const auto seed = new_seed();
   Dice dice(seed);

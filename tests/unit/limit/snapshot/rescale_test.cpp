@@ -51,7 +51,7 @@ TEST(Rescale, ChangedWindowLengthKeepsTheUsedPercentageInThePresentWindow) {
 }
 
 // If the used share were kept instead, a client that has used up its day would have used up the whole week.
-TEST(Rescale, WindowKeepsItsCountIfOnlyItsAlignChanges) {
+TEST(Rescale, WindowKeepsItsCountIfItsAlignChanges) {
   using Align = FixedWindow::Align;
   const auto zone = Dice(1).calendar();
   const Limiter day = FixedWindow::make(10, Align::Day, zone).value();

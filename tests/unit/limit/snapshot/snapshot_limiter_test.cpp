@@ -21,7 +21,7 @@ std::optional<Limiter> through_words(const Limiter& limiter) {
   return take_limiter(in);
 }
 
-TEST(SnapshotLimiter, RestoresEveryParameterOfALimiterOnWhichItsStateDepends) {
+TEST(SnapshotLimiter, ParametersOnWhichTheStateOfALimiterDependsAreRestored) {
   constexpr std::array<Calendar::Run, 1> kRuns{{{-1, std::chrono::hours(1)}}};
   const auto calendar = std::make_shared<const Calendar>("Europe/Berlin", kRuns);
   std::vector<Limiter> limiters = {

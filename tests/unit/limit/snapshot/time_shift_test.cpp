@@ -55,7 +55,7 @@ TEST(TimeShift, ShiftedStateHasTheSameRemainingUnitsAndWaits) {
 
 // The old clock was fifty minutes fast. The window of a day must become the window of the same day by the
 // correct clock.
-TEST(TimeShift, FixedWindowEndsAtTheEndOfTheWindowByTheCorrectClock) {
+TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   const auto cell = step(day, {}, noon + 50min, 3).next;
@@ -68,7 +68,7 @@ TEST(TimeShift, FixedWindowEndsAtTheEndOfTheWindowByTheCorrectClock) {
 }
 
 // The snapshot promised the client 90 more minutes, although the day of the correct clock has already ended.
-TEST(TimeShift, FixedWindowKeepsItsPromisedLengthIfItHasEndedByTheCorrectClock) {
+TEST(TimeShift, FixedWindowKeepsItsPromisedEndIfItsDayIsOverByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow
@@ -93,7 +93,7 @@ TEST(TimeShift, FixedWindowThatHasEndedStaysEndedAfterTheShift) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, EachKeyIsShiftedAsItsOwnLimiterNeeds) {
+TEST(TimeShift, KeyIsShiftedInTheUnitsOfItsOwnLimiter) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);
@@ -140,7 +140,7 @@ TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
   }
 }
 
-TEST(TimeShift, ShiftIsTheClocksDifferenceAtTheTimeOfTheSnapshot) {
+TEST(TimeShift, ShiftIsTheDifferenceOfTheClocksAtTheTimeOfTheSnapshot) {
   const auto at = TimePoint(1'700'000'000s);
   const auto shift = [&](Duration fast, Duration passed) {
     return shift_of({.names = {}, .saved_at = at + fast, .machine_at = at}, at + passed);

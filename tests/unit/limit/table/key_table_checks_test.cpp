@@ -140,7 +140,7 @@ TEST_F(KeyTableChecks, CheckOfAnElasticRuleCountsUnderNoneOfItsLimits) {
 }
 
 // In a full table, new keys share one overflow cell.
-TEST_F(KeyTableChecks, CheckAlsoDecidesByTheOverflowCell) {
+TEST_F(KeyTableChecks, CheckOfAKeyWithoutASlotIsDecidedByTheOverflowCell) {
   const auto client = fill(table_, one_);
   EXPECT_FALSE(check(one_, kStart, client).allowed) << "this key found no slot, and has charged the cell";
   EXPECT_TRUE(outcomes_[0].overflow);
@@ -151,7 +151,7 @@ TEST_F(KeyTableChecks, CheckAlsoDecidesByTheOverflowCell) {
 
 // A key that had no slot gets one when other keys are evicted. Its slot starts as a copy of the overflow
 // cell. An overdraft must then charge this key alone.
-TEST_F(KeyTableChecks, OverdraftAfterACheckThatTheOverflowCellRefusesChargesItsKeyAlone) {
+TEST_F(KeyTableChecks, OverdraftChargesOnlyItsKeyEvenIfItsSlotBeganAsACopyOfTheOverflowCell) {
   for (const Limiter& limiter :
        {token_bucket("5/h", 5), gcra("5/h", 4), Limiter(SteppedBucket::make(rate("5/h"), 5).value())}) {
     SCOPED_TRACE(describe(limiter));

@@ -18,7 +18,8 @@ class KeyTableLogs : public testing::Test {
   static bool charge(KeyTable& table, const Charge& line, TimePoint now, Outcome& out) {
     return table.charge({&line, 1}, now, {&out, 1});
   }
-  // Admits requests of one key, a second apart, until the log store is full.
+  // Admits requests of one key after another, 1 µs apart, until the log store is full. Returns the number of
+  // keys.
   std::uint64_t exhaust(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     Outcome out;
@@ -287,8 +288,8 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Each request has a time of its own, so that logs need chunks. Costs stay below the smallest
-          // capacity, which is the 31 of GCRA.
+          // Requests have different times, so that logs need chunks. GCRA has the smallest capacity, 31. So
+          // 31 requests of each client are admitted.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;

@@ -31,8 +31,8 @@ void operator delete(void* at, std::size_t) noexcept {
 namespace weir::limit {
 namespace {
 
-// Sanitizers allow more memory, because their shadow memory counts as resident. ThreadSanitizer uses up to
-// four bytes for each byte of the program.
+// With sanitizers the bound is higher, because their shadow memory counts as resident. ThreadSanitizer uses
+// up to four bytes for each byte of the program.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kShadow = 5;
 constexpr std::uint64_t kHaste = 20;  // builds with sanitizers divide the number of keys by this number

@@ -136,7 +136,7 @@ TEST_F(KeyTableTest, KeysOfOneBillThatShareAnOverflowCellAreChargedTogether) {
   EXPECT_FALSE(charge(table, {two[1]}, kStart));
 }
 
-TEST_F(KeyTableTest, ElasticKeysOfOneBillShareTheirTwoOverflowCells) {
+TEST_F(KeyTableTest, TwoKeysOfAnElasticRuleInOneBillShareTheTwoOverflowCellsOfTheRule) {
   KeyTable table(64);
   fill(table, one_);
   std::vector<Charge> bill;

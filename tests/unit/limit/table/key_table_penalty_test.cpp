@@ -159,7 +159,7 @@ TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) 
 
 // A key that finds a slot starts with a copy of the overflow cell, which has charges of other keys. So a
 // refusal of the new key is no violation of that key.
-TEST_F(KeyTablePenalty, RefusalOfANewKeyThatStartedWithTheOverflowCellsStateCountsNoViolation) {
+TEST_F(KeyTablePenalty, RefusalOfAKeyWhoseSlotBeganAsACopyOfTheOverflowCellCountsNoViolation) {
   const auto clients = fill(table_, one_);
   while (charge(table_, {line(clients, one_)}, kStart)) {
   }

@@ -116,7 +116,7 @@ TEST_F(KeyTableTest, RequestWithATimeBeforeTheEvictionOfItsKeyIsChargedToTheNext
 }
 
 // The departures in a queue are computed from the time of each request.
-TEST_F(KeyTableTest, DepartureIsRefundedEvenIfItsRequestReadAnEarlierTime) {
+TEST_F(KeyTableTest, DepartureIsRefundedEvenIfItsRequestHasATimeBeforeTheEvictionOfItsKey) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);
   ASSERT_TRUE(charge(table, {line(1, queue)}, kStart));
@@ -179,7 +179,7 @@ TEST_F(KeyTableTest, RejectedNewKeyTakesNoSlot) {
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, ShadowRuleThatWouldRejectARequestNeitherRejectsNorChargesIt) {
+TEST_F(KeyTableTest, ShadowRuleThatWouldRejectARequestNeitherRejectsItNorIsCharged) {
   KeyTable table(100);
   const std::vector<Charge> bill = {shadow(line(1, one_, 0)), line(1, three_, 1)};
   EXPECT_TRUE(charge(table, bill, kStart));

@@ -212,7 +212,7 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
 
 // If no request has used a key since the reload, its state still belongs to the algorithm under which it was
 // charged (the generation).
-TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
+TEST_F(KeyTableGenerations, ChargeIsRefundedAfterAChangeOfAlgorithmIfNoRequestHasUsedItsKeySince) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.define_rule(1, reading("r", log_), kNow);

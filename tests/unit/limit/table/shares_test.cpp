@@ -177,7 +177,7 @@ TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
 // Makes random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part
 // must always get a slot for a new key. But sometimes both buckets of a key are full (limit/table/shard.hpp).
 // So the test tries several new keys, of which one must get a slot.
-TEST_F(Shares, NoRuleExceedsItsShareOfTheTableInRandomOperations) {
+TEST_F(Shares, RuleBelowItsShareAlwaysFindsASlotInRandomOperations) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
