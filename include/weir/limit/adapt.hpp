@@ -14,11 +14,11 @@
 // * kAdaptPeriod, 1 s: TCP reacts once a round trip. An answer takes less than a second unless the upstream
 //   is very slow, so the answers of a period show the effect of the factor of the period before.
 // * The decrease by half is that of RFC 5681 §3.1. It lets a queue at the upstream drain.
-// * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. So weir finds the
-//   upstream's capacity to 5 % of the limit. weir makes one limiter for each reduced factor in advance, so
-//   few steps also mean few limiters.
-// * kLeastAnswers, 10: fewer answers say too little about the upstream, so the factor grows. So it also grows
-//   if it is so low that weir refuses nearly every request and gets few answers.
+// * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. The factor meets the
+//   upstream's capacity with a precision of 5 % of the limit. Few steps also mean few limiters, because weir
+//   makes one limiter for each reduced factor in advance.
+// * kLeastAnswers, 10: fewer answers say too little about the upstream. The factor then grows, as after good
+//   answers. So a factor recovers even if it is so low that weir refuses nearly every request.
 // * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. Because three failures
 //   are needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
 //

@@ -36,8 +36,8 @@ struct Charge {
   // state, and its refusal is no violation (limit/penalty.hpp).
   Cost cost = 1;
   RuleIndex rule = 0;
-  // False: the charge belongs to a shadow rule, which never rejects. It is made only if its own limiter
-  // admits the request.
+  // False: the charge belongs to a shadow rule, which never rejects. The charge is made only if its own
+  // limiter admits the request.
   bool enforced = true;
   // the limiter that is charged; keys without a slot in the table share one state for each limiter ID
   LimiterId limiter_id = 0;

@@ -79,8 +79,8 @@ class Concurrency {
 // at √(min × max). A key forgets what it has learned after ten minutes without traffic.
 //
 // State, from the highest bit on (all zero is a fresh key):
-// * word 0: last use in 16 s (28 bits, to the year 2106) | in flight (14) | limit in 1/256 (22)
-// * word 1: best | slow | quick (19 bits each, floating point, in 1/64 µs) | answers seen (7)
+// * word 0: last use in units of 16 s (28 bits, to the year 2106) | in flight (14) | 256 × limit (22)
+// * word 1: best | slow | quick (19 bits each, floating point, in units of 1/64 µs) | answers seen (7)
 class AdaptiveConcurrency {
  public:
   static constexpr std::uint64_t kMost = 10'000;

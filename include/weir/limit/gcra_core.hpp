@@ -67,7 +67,8 @@ class GcraCore {
   // Returns the time to fill an empty bucket, or to empty a full queue whose requests all have this cost.
   // Rounded up.
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
-  // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
+  // Returns the largest cost that fits a fresh key. For a queue: the larger of 1000 and `capacity`, but no
+  // cost that would take over 100 years.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
   // Returns how far ahead of now the TAT may be before a request of this cost, so that the request fits.
   // REQUIRES: cost ≤ largest_cost().

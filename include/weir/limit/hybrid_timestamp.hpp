@@ -9,9 +9,9 @@
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      if the count overflows, the µs grow by one
 //
-// The timestamp of a change is higher than that of every shard that the change locks, and not before the
-// change's own time. Each locked shard stores it. So the changes of one key are in exact order, and the
-// changes of all keys are nearly in order of time.
+// A change locks some shards. Its timestamp is higher than the timestamp that each of these shards has
+// stored, and not before the change's own time. Then all these shards store the new timestamp. So the changes
+// of one key are in exact order, and the changes of all keys are nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"

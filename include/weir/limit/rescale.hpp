@@ -1,6 +1,6 @@
 // Converts the state of a key when a reload changes the parameters (limit, period, burst) of its limiter. A
-// client that has used 60 % of the old limit has used 60 % of the new limit, rounded up. So no client gains
-// by the change. For each algorithm, the conversion keeps these values:
+// client that has used 60 % of the old limit counts as having used 60 % of the new limit, rounded up. So no
+// client gains by the change. For each algorithm, the conversion keeps these values:
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period

@@ -50,7 +50,7 @@ struct Snapshot {
   base::SipKey names;        // the secret key under which client names are computed
   base::TimePoint saved_at;  // the time of writing, by the clock that limits use
   std::uint64_t keys = 0;    // number of keys; not used by write_snapshot()
-  // `saved_at` by the machine's clock; absent if both clocks agreed.
+  // The time of writing, by the machine's clock; absent if both clocks agreed.
   std::optional<base::TimePoint> machine_at{};
 };
 
@@ -90,8 +90,9 @@ struct Restored {
   std::uint64_t drained = 0;  // keys that were fresh again before the restore
   std::uint64_t changed = 0;  // keys of rules that no longer exist, or for which `adopt` returned nullopt
   // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
-  // overflow cells of their rules, which start fresh. An overflow cell is one state that all keys of a
-  // limiter ID share. Also counts keys whose penalties did not fit into the memory for penalties.
+  // overflow cells of their rules, which start fresh. (An overflow cell is one state for all keys of a
+  // limiter ID that have no slot.) Also counts keys whose penalties did not fit into the memory for
+  // penalties.
   std::uint64_t left_out = 0;
 };
 

@@ -8,8 +8,8 @@
 
 namespace weir::limit {
 
-// Resets a slot's cell (the state of its key) to a fresh state and returns the chunks of its log. Otherwise
-// another algorithm could read the cell of a log.
+// Resets a slot's cell (the state of its key) to a fresh state and returns the chunks of its log. Called if
+// the key has another algorithm now, which must not read the former cell.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};

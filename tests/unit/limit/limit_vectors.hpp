@@ -1,6 +1,6 @@
 // Requests and the decisions that each algorithm must make about them. The decisions were computed by hand
-// from the definitions in docs/limiters.md. Tests compare them with those of the limiters, of Redis, of the
-// proxy, and of weir's answers to questions.
+// from the definitions in docs/limiters.md. Tests compare these decisions with those of the limiters, of
+// Redis, of the proxy, and of weir's answers to questions.
 //
 // Each vector begins on Monday, 1 January 2024, 00:00 UTC. At that time, its clients have used nothing. The
 // same request some seconds later would get the same decision, with shorter times. So a test may use a clock

@@ -30,7 +30,7 @@ TEST(LimitVectors, LimitersDecideAsComputedByHand) {
   }
 }
 
-// Windows of a calendar begin at instants of UTC, so they differ from windows that are aligned to the epoch.
+// The expected decisions of calendar windows are right only for vectors that begin at this instant.
 TEST(LimitVectors, BeginOnAMondayAtMidnight) {
   const std::chrono::sys_days day{std::chrono::floor<std::chrono::days>(kVectorsBegin)};
   EXPECT_EQ(TimePoint(day), kVectorsBegin);

@@ -195,7 +195,7 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    // checks before and after the change, as the table does
+    // A bucket that is full before or after the change forgets its earlier charges.
     note_full();
     const auto before = level(case_, events_, now_).spent;
     const auto charged_at = events_[event].at;

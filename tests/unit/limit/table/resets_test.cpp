@@ -9,7 +9,7 @@ namespace weir::limit {
 namespace {
 
 // The table ignores refunds of charges that were made before a reset of their key. After very many resets, it
-// takes every key for reset. For that reason it must not ignore the release of a permit: nothing else would
+// treats every key as reset. Even then it must not ignore the release of a permit, because nothing else would
 // free the permit. (A key with permits is never reset.)
 TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);
