@@ -232,7 +232,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// Returns in words which slots have no node, or which node is not up. REQUIRES: !is_whole().
+// Returns in words which node is not up, or how many slots have no node. REQUIRES: !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {

@@ -1,6 +1,6 @@
-// Limits the log lines about a service that is down. The first line is logged at once. Then a line is logged
-// only if its reason is new and ten seconds have passed. During several short outages, at most kMost lines
-// are logged in ten seconds. Pure.
+// Limits the log lines about a service that is down. The first line is logged at once. During the same
+// outage, a further line is logged only if its text is new and ten seconds have passed since the last line.
+// During several short outages, at most kMost lines are logged in ten seconds. Pure.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// A connection that sends one command at a time and waits for its reply. Used for commands on which no
-// client's request depends: commands to Sentinels, and the commands of `weir redis-check`.
+// A connection that sends one command at a time and waits for its reply. Used for commands that no client's
+// request waits for. Examples are the commands to Sentinels, the query for a cluster's slots, and the
+// commands of `weir redis-check`.
 //
 // Belongs to the thread of one io_context. Every wait ends after `patience`. why() describes the last error.
 #pragma once

@@ -311,8 +311,8 @@ void Store::Session::fall(net::ErrorCode why) {
   for (const auto caller : waiting) caller.resume();
 }
 
-// Waits before the next attempt to connect. The pause grows exponentially and has full jitter. So many weirs
-// that lost the same Redis do not reconnect at the same time.
+// Waits before the next attempt to connect. The pause is random, and its bound grows exponentially. So many
+// weirs that lost the same Redis do not reconnect at the same time.
 net::Task<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));

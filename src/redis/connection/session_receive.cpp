@@ -61,7 +61,7 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool unsolicited = first == nullptr && reader_.has_begun();
     if (next == ReplyReader::Next::Incomplete && !unsolicited) {
-      // Sends bills that had to wait because the pipeline was full.
+      // Sends bills and refunds that had to wait because the pipeline was full.
       if (pipeline_.gathers()) schedule_flush();
       return true;
     }

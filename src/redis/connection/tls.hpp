@@ -69,7 +69,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  // ssl_ points to the IdleRecords, so their address must not change.
+  // Has its own allocation, because ssl_ has a pointer to it.
   std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;

@@ -32,9 +32,9 @@ class GrantCache {
   // set hold units, the new key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends prefetched units for `charge`. Returns true if the units suffice. Then sets `outcome`, in which
-  // `prefetched` is true. `remaining` is the number of units left in this cache, because other weirs may
-  // spend the units left in Redis.
+  // Spends prefetched units for `charge`. Returns true and sets `outcome` if the units suffice. Then
+  // `outcome.prefetched` is true. `outcome.remaining` is the number of units left in this cache, because
+  // other weirs may spend the units left in Redis.
   bool spend(const limit::Charge& charge, Time now, limit::Outcome& outcome);
   // Returns what spend() would return, and sets `outcome` if the result is true. Spends nothing. For a
   // check, returns true if a unit is left.

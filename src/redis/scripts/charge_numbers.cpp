@@ -129,7 +129,7 @@ struct ToRefund {
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // Reduces the cost, because Redis has charged at most the largest cost.
+    // Bounds `reserved`, because Redis charges at most the limiter's largest cost.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
       assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)

@@ -32,8 +32,8 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // The limiters in each_, and a concurrency limit. Tests of times leave out the latter, because it has no
-  // rate.
+  // The limiters in each_, and a concurrency limit. Tests of times use only each_, because a concurrency
+  // limit has no rate.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
