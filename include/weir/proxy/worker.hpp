@@ -158,8 +158,8 @@ class Worker {
   std::string id_prefix_;  // the first 16 hex digits of each request id
   std::uint64_t id_count_ = 0;
   PermitOwners* const permit_owners_;
-  std::unique_ptr<Permits>
-      permits_;  // destroyed first, because permits use the worker; null before the first use
+  // destroyed first, because permits use the worker; null before the first use
+  std::unique_ptr<Permits> permits_;
 };
 
 }  // namespace weir::proxy

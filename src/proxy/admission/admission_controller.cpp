@@ -31,9 +31,10 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
-// Counts the request for its client, once for each rule that decided about it: all rules of an admitted
-// request, only the refusing rules of a refused one. Omits admitted checks, because they use no units. An
-// overdraft uses units even if the question is refused.
+// Counts the request for its client, once for each rule that decided about the request. If the request was
+// admitted, these are all rules; if it was refused, only the refusing rules. Omits an admitted charge of cost
+// 0 (a check), because it uses no units. Counts an overdraft even if the question is refused, because an
+// overdraft uses units.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writer writing(top, charged_at_);
   for (const auto* bill : decisive_bills())
@@ -262,7 +263,7 @@ bool AdmissionController::refused_without_redis(base::TimePoint now) {
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   // If a rule has a settlement, a correction of an earlier charge may have freed units since Redis answered.
-  // So only a penalty, which no correction ends, is a certain refusal by that rule.
+  // So such a rule refuses with certainty only if the client has a penalty, which no correction ends.
   const auto is_settled = [&](std::size_t i) { return remote.source(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;
@@ -317,8 +318,8 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  // the charge was admitted although the lookup refused it, because another request has released its charge
-  // in between
+  // The lookup refused this charge, but the charge was admitted: another request has released units in
+  // between. Refunds the charge, because this function must charge nothing if it does not refuse the request.
   hold(bill);
   refund();
   forget_charges();

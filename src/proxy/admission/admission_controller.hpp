@@ -36,16 +36,16 @@ class AdmissionController {
         bills_{&buffers.evaluation.local, &buffers.evaluation.remote, &buffers.fallback},
         settlements_(worker, buffers) {}
 
-  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If the result
-  // is false, the caller must call ask_redis() next. `priority`: if a queue is full, decides which waiting
-  // request may be displaced.
+  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If this
+  // function returns false, the caller must call ask_redis() next. `priority`: decides which waiting request
+  // the new request may displace if a queue is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority,
                                  AdmissionResult& admission_result);
   // Charges Redis and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
   // Must be called before weir waits for a body that some rules read. Returns true if the rules that read no
-  // body already refuse the request; `admission_result` is then final. If the result is false, nothing is
-  // charged, and the caller must call decide_here() once it has read the body.
+  // body already refuse the request; `admission_result` is then final. If this function returns false,
+  // nothing is charged, and the caller must call decide_here() once it has read the body.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, AdmissionResult& admission_result);
   // Like refuses_by_head(), but must be called before weir verifies a token. Checks only the rules that need
   // no claim of the token.
@@ -107,8 +107,9 @@ class AdmissionController {
   }
   // Returns true if the request has a permit of a rule with `hold = "answer"`.
   [[nodiscard]] bool holds_until_answered() const;
-  // Returns true if the answer must be read although the client has disconnected, because it settles a charge
-  // or releases a permit. `patience`: how long weir may read the answer for that purpose; 0: never.
+  // Returns true if weir must read the answer although the client has disconnected, because the answer
+  // settles a charge or releases a permit. `patience`: how long weir may read the answer for that purpose; 0:
+  // never.
   [[nodiscard]] bool needs_answer(base::Duration patience) const {
     return patience > base::Duration{0} && (settlements_.needs_answer() || holds_until_answered());
   }
@@ -183,7 +184,8 @@ class AdmissionController {
   base::TimePoint charged_at_{};                     // when the key table was charged
   // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.
   base::TimePoint decided_at_{};
-  base::TimePoint redis_now_{};     // Redis's time, from which the outcomes of its bill measure durations
+  // Redis's time when it answered. The durations in the outcomes of the bill for Redis are measured from it.
+  base::TimePoint redis_now_{};
   std::size_t decisive_count_ = 0;  // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;

@@ -45,7 +45,7 @@ RefusalText append_refusal(std::string& fields, std::string& body, const policy:
 void append_error(std::string& fields, std::string& body, unsigned status, std::string_view what,
                   const policy::ClientSettings& client);
 
-// Writes the error for a request to which a rule objects. REQUIRES an empty body.
+// Writes the error for a request that lacks something that a rule needs. REQUIRES an empty body.
 void append_rejection(std::string& fields, std::string& body, const policy::Rejection& rejection,
                       const policy::ClientSettings& client);
 

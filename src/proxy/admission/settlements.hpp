@@ -72,7 +72,8 @@ class Settlements final : public BodyObserver {
 
   // Charges the overdrafts (policy::Rule::overdraft) of the checks in `bill`, whatever their outcomes. Each
   // outcome then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when
-  // `store` has checked the bill, by the store's clock. `lines`: the lines to charge.
+  // `store` has checked the bill, by the store's clock. `lines`: the positions in `bill` of the checks to
+  // charge.
   void overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
                 limit::ChargeSet lines = ~limit::ChargeSet{0});
 

@@ -115,8 +115,8 @@ void AdmissionController::refund_except(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (displacement_ && displacement_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(
-          displacement_->departure);  // another request in the lane may wait for this departure
+      // another request in the lane may wait for this departure
+      worker_.shaper.pass_on(displacement_->departure);
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -151,9 +151,9 @@ void AdmissionController::overdraw_fallback() {
   settlements_.overdraw(buffers_.fallback, Settlements::Store::Table, decided_at_, decided_at_);
 }
 
-// Charges the overdrafts of lines that Redis has not answered in time. The commands for the charges follow
-// the late checks on the same connection. So Redis will get them, and the fallback must not be charged for
-// these lines.
+// Charges the overdrafts of checks that Redis has not answered in time. `unanswered`: the positions of these
+// checks in the bill. The commands for the overdrafts follow the checks on the same connection, so Redis will
+// execute the checks and the commands. So the fallback must not charge these overdrafts, too.
 void AdmissionController::overdraw_late(limit::ChargeSet unanswered) {
   overdrawn_late_ = true;
   auto& remote = buffers_.evaluation.remote;

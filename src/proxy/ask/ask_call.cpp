@@ -56,8 +56,8 @@ void AskCall::cancel() noexcept {
   if (settlement_ != nullptr) settlement_->cancel();
 }
 
-// Returns true if errors are statuses of gRPC. On a listener for JSON, errors never are, whatever fields the
-// call has: these may be the fields of the asking proxy's client.
+// Returns true if weir must report an error as a gRPC status. Always false on a listener for JSON. The fields
+// of a call on such a listener may be those of the asking proxy's client, and this client may use gRPC.
 bool AskCall::is_grpc() const noexcept {
   return settings.api == AskSettings::Api::Rls && http::is_grpc(buffers.head.fields);
 }
@@ -69,7 +69,7 @@ LocalError AskCall::fault_of(BodySource::Status status) const noexcept {
   return {400, "the body ended too early"};
 }
 
-// One deadline bounds the whole body, so that a slow asker cannot hold its memory for long.
+// Reads the whole body before one deadline, so that a slow asker cannot occupy memory for long.
 net::Task<LocalError> AskCall::read_body() {
   auto& source = client.body();
   const auto length = buffers.head.framing == http::Framing::Length ? buffers.head.content_length : kMostBody;

@@ -90,8 +90,8 @@ struct Endpoint {
   bool for_programs = false;  // true: weir refuses browsers, whose pages may come from any site
 };
 
-// Returns true if the call has a field that browsers add to the requests of pages. Not for forward
-// authentication: there the asking proxy passes on the fields of its client, which may be a browser.
+// Returns true if the call has a field that browsers add to the requests of pages. Must not be used for
+// forward authentication: the asking proxy passes on the fields of its client, which may be a browser.
 bool is_from_browser(const http::Fields& fields) noexcept {
   return http::find_field(fields, "origin") != nullptr ||
          http::find_field(fields, "sec-fetch-site") != nullptr;

@@ -18,8 +18,8 @@ class Requests {
  public:
   explicit Requests(AskCall& call) noexcept : call_(call) {}
 
-  // Waits for the next message. Removes the message that the last call returned. Returns Partial if there is
-  // none: fault() then says why. The text is valid until the next call.
+  // Waits for the next message, and returns it. Its text is valid until next() is called again. If there is
+  // no further message, returns a message in the state Partial, and fault() says why.
   [[nodiscard]] net::Task<ask::GrpcMessage> next();
   // Returns why there is no further message. Empty: the client has ended its stream.
   [[nodiscard]] std::string_view fault() const noexcept { return fault_; }

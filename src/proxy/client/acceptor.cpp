@@ -113,9 +113,9 @@ net::Task<void> Acceptor::accept_all() {
   }
 }
 
-// Tries to accept before it waits, because accept(2) fails without a free descriptor even if no client waits.
-// So weir evicts idle connections before its own connections to servers and the admin listener lack
-// descriptors.
+// Tries to accept before it waits: without a free descriptor, accept(2) fails even if no client waits. So
+// weir learns early that descriptors run out. It evicts idle connections before its own connections to
+// servers and the admin listener lack descriptors.
 net::Task<net::ErrorCode> Acceptor::accept_one() {
   net::ErrorCode ec;
   if (is_full()) {

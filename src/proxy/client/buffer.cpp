@@ -23,7 +23,8 @@ Block BlockPool::take() {
   return block;
 }
 
-// Reserves a place in the list of free blocks for each block that exists, so that give_back() cannot fail.
+// Maps a new block. Also reserves a place in the list of free blocks for every block in use, so that
+// give_back() cannot fail.
 Block BlockPool::map() {
   if (free_.capacity() <= in_use_) free_.reserve(2 * in_use_ + 1);
   void* const pages =

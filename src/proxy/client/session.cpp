@@ -200,7 +200,7 @@ bool Session::outlasts(const net::ErrorCode& ec) const noexcept {
 }
 
 // Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
-// connection to it. Returns true if this process has nothing left to serve.
+// connection to it. Returns true if this process must not serve the connection any more.
 net::Task<bool> Session::hand_over() {
   if (worker.decision_pause.is_on()) {
     co_await wait_out_pause();
@@ -395,8 +395,8 @@ net::Task<bool> Session::run() {
   co_return false;
 }
 
-// Receives octets before run() hands the connection over in an upgrade. Otherwise a request that arrives
-// during the pause of an upgrade would count as idle time.
+// Receives octets before run() hands the connection over in an upgrade. Otherwise weir would count the pause
+// of the upgrade as idle time although a request is waiting.
 bool Session::end_quiet(net::ErrorCode ec) {
   state_ = State::Idle;
   idle_ticks_ = 0;

@@ -326,9 +326,9 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// Waits until `pacing` has admitted the whole body, piece by piece. Returns false if the client has left or
-// weir stops. Called for a body that arrived whole with its head. After the wait, the server gets the whole
-// body at once. A waiting request does not count as in flight, so it takes no room from other requests.
+// Waits until `pacing` has admitted the whole body, piece by piece. Called for a body that arrived whole with
+// its head. After the wait, the server gets the whole body at once. Returns false if the client has left or
+// weir stops. A waiting request does not count as in flight, so it takes no room from other requests.
 //
 // Does not wait if a rule has read the body, because the body then takes memory that all requests share
 // (max_body_memory).

@@ -45,7 +45,9 @@ struct ExchangeBuffers {
   policy::RouteFinder::Scratch found_routes;  // the positions of routes that the request may match
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnansweredCharge> unanswered;  // of rules that limit messages; `fallback` replaces them
+  // Charges that Redis did not answer, of rules that limit messages. `fallback` has other charges in their
+  // place.
+  std::vector<UnansweredCharge> unanswered;
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next

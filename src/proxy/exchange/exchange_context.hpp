@@ -30,8 +30,8 @@ class ExchangeContext {
   ClientWatch& watch;
   const ask::Question* const question;  // null: the request is to be forwarded
   Worker& worker;
-  const WorkerSnapshots::SnapshotRef
-      snapshot;                 // the worker snapshot that was current when the request started
+  // the worker snapshot that was current when the request started
+  const WorkerSnapshots::SnapshotRef snapshot;
   const Configuration& config;  // the configuration of that snapshot
   ExchangeBuffers& buffers;
   AdmissionController admission;

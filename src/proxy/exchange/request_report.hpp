@@ -35,8 +35,9 @@ struct RequestReport {
   std::uint64_t tunnel_in = 0;          // octets that the tunnel sent to the server
   policy::Decision decision{};
   bool decided = false;  // true if `decision` is valid; otherwise `unmet` or `closed` may say why it is not
-  const policy::Rule* unmet = nullptr;  // the rule that objected to the request
-  bool too_many_rules = false;          // true: `unmet` objected: more rules apply than weir can charge
+  const policy::Rule* unmet = nullptr;  // the rule for which the request lacks something
+  // True: more rules apply than weir can charge. `unmet` is the first rule that does not fit.
+  bool too_many_rules = false;
   // The rule whose store was unreachable, if weir refused for that reason.
   const policy::Rule* closed = nullptr;
   std::string_view failure{};  // value of `failure` in the access log; static text

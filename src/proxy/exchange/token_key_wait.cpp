@@ -6,7 +6,7 @@ bool TokenKeyWait::has_key() const {
   return !context_.config.client.tokens->lacking(context_.buffers.request.client.token);
 }
 
-// Does not wait while the fetches of the issuer's keys fail. weir repeats failed fetches in any case.
+// Does not wait while the fetches of the issuer's keys fail. weir repeats failed fetches by itself.
 net::Task<void> TokenKeyWait::run() {
   using observe::TokenKeyWaited;
   auto& keys = *source_.keys;

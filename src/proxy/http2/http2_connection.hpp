@@ -145,7 +145,7 @@ class Http2Connection final : private http::Http2Events {
   bool room_wanted_ = false;  // a stream waits for room in the output buffer
   bool writing_ = false;      // the writer waits for the socket
   bool stopped_ = false;      // the writer must end
-  bool ready_ = false;        // true: serve() may have to be called for a stream
+  bool ready_ = false;        // true: a stream may have a complete head, but no exchange yet
 };
 
 }  // namespace weir::proxy

@@ -210,7 +210,7 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
-// Returns the octets of all streams together, because the socket does not distinguish streams.
+// Returns the unacknowledged octets of all streams together, because the socket does not distinguish streams.
 std::size_t Http2Stream::unacknowledged() const noexcept {
   return connection_.session().client.unacknowledged();
 }

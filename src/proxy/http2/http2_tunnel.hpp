@@ -34,7 +34,8 @@ class Http2Tunnel final : public net::DuplexStream {
   void trim() noexcept override;
   void cancel() noexcept override;
 
-  // Must be called when the codec has taken octets or the end, or the client has gone.
+  // Must be called when the codec has taken octets or the end of the stream from the sink, and when the
+  // client has gone.
   void note_progress() noexcept;
   // Ends the wait of wait_writable().
   void cancel_sending() noexcept { writable_.cancel(); }
@@ -48,7 +49,7 @@ class Http2Tunnel final : public net::DuplexStream {
   Http2Connection& connection_;
   Http2Stream& stream_;
   Http2Sink& sink_;
-  std::string pending_;  // octets for the client, which the sink has a view of
+  std::string pending_;  // octets for the client; the sink points to this memory
   net::Readiness writable_;
 };
 

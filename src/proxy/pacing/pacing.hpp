@@ -83,7 +83,8 @@ class Pacing {
   // Adds the time for which a body has waited to the request's time, and to the metric of the rule that made
   // the last piece wait longest.
   void note_wait(base::Duration waited) noexcept;
-  // Return the gates of the request's body and of the answer's body. A tunnel uses them for its directions.
+  // Return the gates of the request's body and of the answer's body. In a tunnel, they are the gates of the
+  // octets to the server and to the client.
   [[nodiscard]] PaceGate& to_server() noexcept { return to_server_; }
   [[nodiscard]] PaceGate& to_client() noexcept { return to_client_; }
   // Ends every wait.

@@ -280,8 +280,8 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// Counts the departures that other tickets take before this client's next ticket: all tickets of better
-// priorities, and one ticket of each client with an earlier turn.
+// Returns when this client's next ticket departs. Other tickets take departures before it: all tickets of
+// better priorities, and one ticket of each client with an earlier turn.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;

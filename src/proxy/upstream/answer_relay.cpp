@@ -186,8 +186,8 @@ net::Task<Outcome> AnswerRelay::cut_stream() {
   co_return outcome;
 }
 
-// Ends an answer before its server does. `clean`: true if the client may take the body for complete; false
-// resets the client's stream or connection.
+// Ends an answer before its server does. `clean`: true if the client may take the body for complete; if
+// false, resets the client's stream or connection.
 net::Task<Outcome> AnswerRelay::end_early(bool clean, std::string_view trailers) {
   attempt_.note_answer();
   bool sent = false;

@@ -64,8 +64,8 @@ class ServerAttempt {
   // Returns true if weir may send the request to another server: is_at_hand() is true, and the method is
   // idempotent.
   [[nodiscard]] bool is_repeatable() const noexcept;
-  // Returns true if `body` must stay in memory, because weir may send the request again. An HTTP/2 server may
-  // refuse any request without processing it.
+  // Returns true if `body` must stay in memory, because weir may send the request again. For an HTTP/2 server
+  // this does not depend on the method: the server may refuse any request without processing it.
   [[nodiscard]] bool may_need_body() const noexcept { return whole && (is_repeatable() || lease.is_http2()); }
   // Returns true if no answer can reach the client any more. In that case, the exchange must not try another
   // server. The exchange may still wait for the server that has the request

@@ -226,8 +226,8 @@ void Tunnel::send_close_frame(Direction& direction, std::uint16_t code) {
   std::string frame;
   if (&direction == &up_)
     http::append_close_frame(
-        frame, code, reason,
-        {0x5a, 0xc3, 0x17, 0x9e});  // any mask is safe, because weir chooses the masked text
+        // any mask is safe, because weir chooses the masked text
+        frame, code, reason, {0x5a, 0xc3, 0x17, 0x9e});
   else
     http::append_close_frame(frame, code, reason);
   net::ErrorCode ignored;

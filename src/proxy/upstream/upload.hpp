@@ -66,9 +66,8 @@ class Upload {
   MessageGate* const gate_;
   net::Signal finished_;  // raised when the upload has ended
   std::string out_;       // text to send: first the text in `begun`, then the framing of the body
-  const base::Duration
-      // time limit for the server's answer, and for each wait until the server accepts more octets
-      response_;
+  // time limit for the server's answer, and for each wait until the server accepts more octets
+  const base::Duration response_;
   const base::Duration continue_timeout_;  // time limit for the server's 100 Continue
   base::TimePoint began_{};                // when the client began to send
   base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
