@@ -172,7 +172,7 @@ struct TlsPair {
 
 // OpenSSL has a part of a head, so the head counts as begun. If weir sent an error answer now, the client
 // would read the answer as the rest of the head.
-TEST_F(RelayTest, HeadOfWhichOpenSslHasAPartCountsAsPartlySent) {
+TEST_F(RelayTest, HeadCountsAsPartlySentOnceOpenSslHasAPartOfIt) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -198,7 +198,7 @@ TEST_F(RelayTest, HeadOfWhichOpenSslHasAPartCountsAsPartlySent) {
 
 // weir has read the body before it decided about the request. It must still forward the body, and count the
 // body only once.
-TEST_F(RelayTest, BodyThatWeirHasReadBeforeIsRelayedCompletely) {
+TEST_F(RelayTest, BodyThatWasReadBeforeTheDecisionIsRelayedCompletely) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
       std::mt19937 random(7);
@@ -305,7 +305,7 @@ TEST_F(RelayTest, ObserverSeesTheTrailersEvenIfTheReceiverTakesNone) {
   EXPECT_TRUE(witness.said.starts_with("grpc-status: 7\r\n")) << witness.said;
 }
 
-// A gate that admits a number of octets.
+// A gate that admits `left` octets.
 class Allowance : public BodyGate {
  public:
   std::size_t admit(std::string_view octets) override {

@@ -157,7 +157,7 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third request was queued without being charged";
 }
 
-TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientThatTheRefusingRulesKeyNames) {
+TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientInTheKeyOfTheRefusingRule) {
   auto& refused = *counters.refused_clients;
   const auto counts_of = [&](limit::RuleIndex rule) {
     observe::SpaceSaving counts(observe::RefusedClients::kCounters);
@@ -187,7 +187,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheQueueGaveBackIsNotGivenBackASeco
 
 // The limiter takes back only the latest departure that it has promised. This test abandons `first` before
 // `second`. So the departure of `first` stays in the queue until the departure of `second` is returned.
-TEST_F(AdmissionControllerTest, LimiterTakesAnAbandonedDepartureBackOnceNoLaterDepartureIsPromised) {
+TEST_F(AdmissionControllerTest, AbandonedDepartureIsReturnedOnceAllLaterDeparturesAreReturned) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -225,7 +225,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotGivenToAnotherRequest) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedIfItsClientLeaves) {
+TEST_F(AdmissionControllerTest, ClientThatLeavesStaysChargedIfItsRequestDisplacedAnotherRequest) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");
@@ -260,7 +260,7 @@ TEST_F(AdmissionControllerTest, RequestForAFullQueueCountsAsOneViolationOfAShado
   EXPECT_EQ(violations(), 5U);
 }
 
-TEST_F(AdmissionControllerTest, PenaltyBeginsIfARequestThatDisplacesAnotherViolatesAShadowRule) {
+TEST_F(AdmissionControllerTest, PenaltyOfAShadowRuleBeginsEvenIfTheRequestDisplacesAnotherRequest) {
   watch(3);
   (void)ask("x");
   (void)join("a");

@@ -338,7 +338,7 @@ TEST_F(AdmissionCluster, RequestThatAShadowRuleWouldRefuseIsChargedByTheOtherRul
     const Asked again(site, user);
     EXPECT_EQ(again.verdict(), Verdict::Forward);
     EXPECT_EQ(again.space.fallback.charges().size(), 1U);
-    // shadow rules come last in the bill, so the first line is that of rule 1
+    // shadow rules come last in the bill, so the first charge is that of rule 1
     EXPECT_EQ(again.space.evaluation.remote.source(0).rule, &config.rules[1]);
     EXPECT_EQ(again.space.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
   }
@@ -363,9 +363,9 @@ TEST_F(AdmissionCluster, RefusalByOneRedisNodeLeavesNoRuleCharged) {
       << "one of five units was used before, and one now";
 }
 
-// An overdraft is used already. So this process is charged for the node that is down, although the reachable
-// node refuses the question.
-TEST_F(AdmissionCluster, OverdraftOfAnUnreachableNodeIsChargedHereThoughTheOtherNodeRefuses) {
+// An overdraft is for units that are used already. So weir charges an overdraft for the unreachable node in
+// this process, although the reachable node refuses the question.
+TEST_F(AdmissionCluster, OverdraftForAnUnreachableNodeIsChargedLocallyThoughTheOtherNodeRefuses) {
   Asked(site, user).admission.keep();
   auto& budget = config.rules[2];
   cluster[node_of(budget, user)].kill();

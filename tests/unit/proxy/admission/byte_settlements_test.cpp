@@ -78,7 +78,7 @@ struct ByteCharge : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(ByteSettlements, ChargeOnlyTheConfiguredBodiesAndRoundTheUnitsUp) {
+TEST(ByteSettlements, OnlyTheConfiguredBodiesAreChargedAndUnitsAreRoundedUp) {
   const std::pair<policy::Bodies, limit::Cost> cases[] = {
       {policy::Bodies::Response, 11}, {policy::Bodies::Request, 3}, {policy::Bodies::Both, 13}};
   for (const auto& [bodies, cost] : cases) {
@@ -97,7 +97,7 @@ TEST(ByteSettlements, ChargeOnlyTheConfiguredBodiesAndRoundTheUnitsUp) {
 
 // The charge must be settled early, because the client may send its next request as soon as it has the last
 // octet.
-TEST(ByteSettlements, SettleABodyOfKnownLengthBeforeItsLastOctetIsSent) {
+TEST(ByteSettlements, BodyOfKnownLengthIsSettledBeforeItsLastOctetIsSent) {
   ByteCharge one(per_ten(policy::Bodies::Response));
   one.take_request();
   ASSERT_TRUE(one.begins(Framing::Length, 200));
@@ -107,7 +107,7 @@ TEST(ByteSettlements, SettleABodyOfKnownLengthBeforeItsLastOctetIsSent) {
   EXPECT_EQ(one.spent(), 20U);
 }
 
-TEST(ByteSettlements, SettleOnlyAfterTheEndOfTheRequestBodyIfBothBodiesAreCharged) {
+TEST(ByteSettlements, ChargeForBothBodiesIsSettledOnlyAfterTheEndOfTheRequestBody) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   ASSERT_TRUE(one.begins(Framing::Chunked));
   one.settlements.see(std::string(5, 'x'));
@@ -119,7 +119,7 @@ TEST(ByteSettlements, SettleOnlyAfterTheEndOfTheRequestBodyIfBothBodiesAreCharge
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, ChargeOnlyTheOctetsSentBeforeTheClientLeft) {
+TEST(ByteSettlements, OnlyTheOctetsSentBeforeTheClientLeftAreCharged) {
   ByteCharge one(per_ten(policy::Bodies::Response));
   one.take_request();
   ASSERT_TRUE(one.begins(Framing::Length, 500));
@@ -133,7 +133,7 @@ TEST(ByteSettlements, ChargeOnlyTheOctetsSentBeforeTheClientLeft) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, ReadTheAnswerAfterTheClientLeftOnlyIfItsStatusDecidesTheCharge) {
+TEST(ByteSettlements, AnswerIsReadAfterTheClientLeftOnlyIfItsStatusDecidesTheCharge) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.needs_answer());
   one.settlements.settle_bytes(25, 0);
@@ -146,7 +146,7 @@ TEST(ByteSettlements, ReadTheAnswerAfterTheClientLeftOnlyIfItsStatusDecidesTheCh
   EXPECT_TRUE(other.settlements.needs_answer()) << "the status may refund the charge";
 }
 
-TEST(ByteSettlements, ChargeNothingForAnAnswerWithoutABody) {
+TEST(ByteSettlements, AnswerWithoutABodyCostsNothing) {
   ByteCharge one(per_ten(policy::Bodies::Response));
   one.take_request();
   ASSERT_TRUE(one.begins(Framing::None, 500)) << "an answer to HEAD names the length of another body";
@@ -155,7 +155,7 @@ TEST(ByteSettlements, ChargeNothingForAnAnswerWithoutABody) {
   EXPECT_EQ(one.times(Settled::Refunded), 1U);
 }
 
-TEST(ByteSettlements, RefundAnAnswerWhoseStatusIsNotCharged) {
+TEST(ByteSettlements, ChargeIsRefundedIfTheStatusIsNotCharged) {
   auto settlement = per_ten(policy::Bodies::Both);
   settlement.charged = {{200, 299}};
   ByteCharge one(settlement);
@@ -168,14 +168,14 @@ TEST(ByteSettlements, RefundAnAnswerWhoseStatusIsNotCharged) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, ChargeTheBytesOfAnAnswerByWeirItself) {
+TEST(ByteSettlements, BytesOfAnAnswerThatWeirCreatesAreCharged) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.answered(200, nullptr, one.charged_at));
   one.settlements.settle_bytes(0, 31);
   EXPECT_EQ(one.spent(), 4U);
 }
 
-TEST(ByteSettlements, DoNotSettleARefundedCharge) {
+TEST(ByteSettlements, RefundedChargeIsNotSettled) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   one.settlements.cancel();
   one.settlements.settle_bytes(25, 500);

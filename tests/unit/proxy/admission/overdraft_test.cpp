@@ -25,8 +25,8 @@ class Overdrafts : public ::testing::Test, protected LoneWorker {
     rule.descriptor_keys = policy::descriptor_keys_of(rule);
     return rule;
   }
-  // The rule "tokens" has 100 tokens, and gains one an hour. It charges beyond that. The rule "calls" admits
-  // one call an hour.
+  // The rule "tokens" has 100 tokens, gains one an hour, and permits overdrafts. The rule "calls" admits one
+  // call an hour.
   Overdrafts() : LoneWorker({}, &nowhere()) {
     config.rules = {
         rule_of("tokens", 0, "descriptor:user", limit::TokenBucket::make({1, hours(1)}, 100).value()),
@@ -75,7 +75,7 @@ class Overdrafts : public ::testing::Test, protected LoneWorker {
   std::vector<std::unique_ptr<Asked>> asked_;
 };
 
-TEST_F(Overdrafts, ChargeIsTakenWholeAndChecksAreRefusedUntilItIsPaid) {
+TEST_F(Overdrafts, OverdraftIsChargedWholeAndChecksAreRefusedUntilItIsPaid) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ask({ann(0)}).outcome().remaining, 100U) << "a check charges nothing";
   EXPECT_EQ(ask({ann(30)}).outcome().remaining, 70U);
   EXPECT_TRUE(ask({ann(0)}).allowed());
@@ -100,7 +100,7 @@ TEST_F(Overdrafts, OverdraftIsChargedThoughAnotherRuleRefuses) {
   EXPECT_FALSE(ask({ann(0), call(0)}).allowed()) << "a refused check refuses the call";
 }
 
-TEST_F(Overdrafts, OverdraftIsChargedThoughARuleIsClosedWithoutRedis) {
+TEST_F(Overdrafts, OverdraftIsChargedThoughAnotherRuleRefusesWithoutRedis) {
   auto& calls = config.rules[1];
   calls.store = policy::Store::Redis;
   calls.on_store_failure = policy::OnStoreFailure::Closed;

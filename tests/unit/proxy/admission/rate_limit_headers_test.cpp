@@ -26,7 +26,7 @@ Told told(const Lines& lines, std::string ours = kOurs) {
   return told;
 }
 
-TEST(RateLimitHeaders, UpstreamsFieldsReplaceWeirsIfTheirRemainingCountIsLowerOrEqual) {
+TEST(RateLimitHeaders, FieldsOfTheUpstreamAreSentUnlessWeirHasTheLowerRemainingCount) {
   const auto theirs = told({{"A", "1"}, {"x-ratelimit-limit", "50"}, {"X-RateLimit-Remaining", "3"}});
   EXPECT_EQ(theirs.ours, kOursWithoutX);
   EXPECT_EQ(theirs.theirs, "A=1 x-ratelimit-limit=50 X-RateLimit-Remaining=3 ");

@@ -73,7 +73,7 @@ TEST(Settlements, CanceledChargeIsNotSettled) {
 
 // `reset_after` is measured from the time of the charge, however late the answer arrives. `remaining` is the
 // number of units at the time of the answer.
-TEST(Settlements, ReportedRemainingCountIsThatAtTheTimeOfTheResponse) {
+TEST(Settlements, ReportedRemainingCountIsTheCountAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
   ASSERT_TRUE(one.answered(200, hours(2)));
@@ -217,7 +217,7 @@ TEST(Settlements, GrpcStatusSettlesGrpcCallsAndHttpStatusSettlesOtherRequests) {
   EXPECT_EQ(call.spent(1), kReserved) << "the HTTP status decides without grpc_status";
 }
 
-TEST(Settlements, RuleThatChargesByGrpcStatusIsSettledApartFromARuleThatChargesByBodyCost) {
+TEST(Settlements, GrpcStatusAndCostInTheBodyEachSettleTheirOwnRule) {
   ReservedCall both({by_call({16}), by_body()});
   EXPECT_FALSE(both.answered());
   both.pass({R"({"n":4})"});
@@ -252,7 +252,7 @@ TEST(Settlements, ReservedCostStaysChargedIfTheBodyIsTruncated) {
   }
 }
 
-TEST(Settlements, CompressedBodyIsNotReadAndStaysChargedTheReserve) {
+TEST(Settlements, ReservedCostStaysChargedIfTheBodyIsCompressed) {
   for (const auto* coding : {"gzip", "br", "GZIP"}) {
     Reserved one({by_body()});
     one.head.fields.push_back({"Content-Encoding", coding});

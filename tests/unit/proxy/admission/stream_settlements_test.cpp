@@ -249,7 +249,7 @@ struct WithoutRedis : Reserved {
   }
 };
 
-TEST(StreamSettlements, EventsAreForwardedUnchargedUntilWeirAsksRedisAgain) {
+TEST(StreamSettlements, EventsAreForwardedUnchargedAfterARedisFailureUntilWeirAsksAgain) {
   using policy::OnStoreFailure;
   const auto moment = base::Duration(1);
   for (const auto& [on_failure, cut] :
@@ -371,7 +371,7 @@ TEST(StreamSettlements, MemoryOfAStreamCountsAsBodyMemoryUntilTheStreamIsSettled
   EXPECT_EQ(taken_by({by_body(), by_body()}), 2 * taken);
 }
 
-TEST(StreamSettlements, StreamIsChargedByItsNumberOfEventsIfMemoryIsTooShortToReadThem) {
+TEST(StreamSettlements, StreamIsChargedByItsNumberOfEventsIfMemoryIsTooShortToReadItsCost) {
   Streamed one({by_stream(true)});
   one.body_memory.set_most(100);
   EXPECT_EQ(one.relay(many_events(3)), many_events(3).size());

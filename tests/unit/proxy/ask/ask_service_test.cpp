@@ -70,7 +70,7 @@ TEST(AskService, ChargesTheCostOfTheQuestion) {
   EXPECT_THAT(asker.decide(R"({"ip": "203.0.113.7", "cost": 3})"), HasSubstr(R"("remaining":0)"));
 }
 
-TEST(AskService, DecidesABatchInItsOrder) {
+TEST(AskService, DecidesTheQuestionsOfABatchInTheirOrder) {
   Asker asker(with(rule_of("per-ip", per_day(2))));
   const std::string ada(kAda), bob(kBob);
   const auto answers = asker.decide("[" + ada + "," + ada + "," + ada + "," + bob + "]");
@@ -78,14 +78,14 @@ TEST(AskService, DecidesABatchInItsOrder) {
               testing::ContainsRegex(R"("remaining":1,.*"remaining":0,.*"allowed":false.*"remaining":1,)"));
 }
 
-TEST(AskService, ChargesNothingIfOneQuestionOfABatchIsWrong) {
+TEST(AskService, ChargesNothingIfOneQuestionOfABatchIsInvalid) {
   Asker asker(with(rule_of("per-ip", per_day(2))));
   const auto answer = asker.decide("[" + std::string(kAda) + R"(, {"ip": "nobody"}])");
   EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("question 2: ")));
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":1)"));
 }
 
-TEST(AskService, AnswersWhatNoRuleLimits) {
+TEST(AskService, AdmitsAQuestionThatNoRuleLimits) {
   Asker asker({});
   EXPECT_THAT(asker.decide("{}"),
               HasSubstr(R"({"allowed":true,"status":200,"wait_seconds":0,"headers":{}})"));
@@ -99,7 +99,7 @@ TEST(AskService, TellsHowLongTheRequestMustWaitForItsDeparture) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("allowed":false)"));
 }
 
-TEST(AskService, RefusesARequestThatWeirWouldRefuse) {
+TEST(AskService, RefusesAQuestionWhoseRequestIsMalformed) {
   Asker asker(with(rule_of("per-ip", per_day(2))));
   const auto answer = asker.decide(R"({"ip": "203.0.113.7", "path": "no path"})");
   EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr(R"({"allowed":false,"status":400,)")));
@@ -107,7 +107,7 @@ TEST(AskService, RefusesARequestThatWeirWouldRefuse) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":1)"));
 }
 
-TEST(AskService, NamesTheEndpoints) {
+TEST(AskService, NamesTheRightPathsAndMethodsInErrors) {
   Asker asker({});
   EXPECT_THAT(asker.post("/v1/nothing", "{}"),
               AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("/v1/forward-auth")));
@@ -128,7 +128,7 @@ TEST(AskService, RequiresTheTokenOfTheListener) {
     EXPECT_THAT(asker.post("/v1/decide", "{}", right), StartsWith("HTTP/1.1 200 ")) << right;
 }
 
-TEST(AskService, AnswersInJsonWhateverTheTypeOfTheCall) {
+TEST(AskService, AnswersInJsonWhateverTheContentTypeOfTheCall) {
   Asker asker({});
   constexpr std::string_view kGrpc = "Content-Type: application/grpc\r\n";
   EXPECT_THAT(asker.post("/v1/decide", "{}", kGrpc), HasSubstr(R"("allowed":true)"));
@@ -137,7 +137,7 @@ TEST(AskService, AnswersInJsonWhateverTheTypeOfTheCall) {
       AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("the array has 0 questions"), Not(HasSubstr("grpc"))));
 }
 
-TEST(AskService, BoundsTheBodyOfACall) {
+TEST(AskService, RejectsACallWithTooLargeABody) {
   Asker asker({});
   EXPECT_THAT(asker.send("POST /v1/decide HTTP/1.1\r\nHost: weir\r\nContent-Length: 1048577\r\n\r\n" +
                          std::string(30000, ' ')),
@@ -152,7 +152,7 @@ TEST(AskService, ReadsABodyThatComesInPieces) {
   EXPECT_THAT(asker.send("1\r\n}\r\n0\r\n\r\n"), HasSubstr(R"("allowed":true)"));
 }
 
-TEST(Permits, CorrectTheChargeToTheStatedCost) {
+TEST(Permits, SettlementCorrectsTheChargeToTheStatedCost) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "cost": 5, "permit": true})"));
   EXPECT_EQ(asker.counters.ask.permits.value(), 1);
@@ -163,14 +163,14 @@ TEST(Permits, CorrectTheChargeToTheStatedCost) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":7)"));
 }
 
-TEST(Permits, ChargeMoreThanWasReserved) {
+TEST(Permits, SettlementMayChargeMoreThanWasReserved) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"));
   EXPECT_THAT(settle(asker, permit, "\"cost\": 9"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":0)"));
 }
 
-TEST(Permits, RefundTheCharge) {
+TEST(Permits, SettlementMayRefundTheCharge) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "cost": 5, "permit": true})"));
   EXPECT_THAT(settle(asker, permit, "\"refund\": true"), StartsWith("HTTP/1.1 200 "));
@@ -178,7 +178,7 @@ TEST(Permits, RefundTheCharge) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":9)"));
 }
 
-TEST(Permits, SettleOnlyOnce) {
+TEST(Permits, PermitIsSettledOnlyOnce) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"));
   EXPECT_THAT(settle(asker, permit, "\"refund\": true"), StartsWith("HTTP/1.1 200 "));
@@ -188,7 +188,7 @@ TEST(Permits, SettleOnlyOnce) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":9)"));
 }
 
-TEST(Permits, HoldConcurrencyUntilTheyAreSettled) {
+TEST(Permits, ConcurrencyIsHeldUntilThePermitIsSettled) {
   Asker asker(with(rule_of("at-once", limit::Concurrency::make(1).value())));
   const auto first = asker.decide(kAda);
   EXPECT_THAT(first, AllOf(HasSubstr(R"("allowed":true)"), HasSubstr(R"("permit":")")));
@@ -197,7 +197,7 @@ TEST(Permits, HoldConcurrencyUntilTheyAreSettled) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("allowed":true)"));
 }
 
-TEST(Permits, AreBounded) {
+TEST(Permits, QuestionIsRefundedIfTooManyPermitsAreOpen) {
   Asker asker(with(rule_of("per-ip", per_day(10))), {.max_permits = 1});
   const auto first = asker.decide(R"({"ip": "203.0.113.7", "permit": true})");
   const auto second = asker.decide(R"({"ip": "203.0.113.7", "permit": true})");
@@ -207,7 +207,7 @@ TEST(Permits, AreBounded) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":9)"));
 }
 
-TEST(Permits, AreRefundedIfTheirAnswerCannotBeSent) {
+TEST(Permits, PermitIsRefundedIfItsAnswerCannotBeSent) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   EXPECT_THAT(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"), HasSubstr(R"("remaining":9)"));
   asker.stop_receiving();
@@ -219,7 +219,7 @@ TEST(Permits, AreRefundedIfTheirAnswerCannotBeSent) {
   EXPECT_THAT(asker.decide(kAda), HasSubstr(R"("remaining":8)"));
 }
 
-TEST(Permits, RemainOpenIfTheHeadersOfTheAnswerAreInvalid) {
+TEST(Permits, PermitRemainsOpenIfTheReportedHeadersAreInvalid) {
   Asker asker(with(rule_of("per-ip", per_day(10))));
   const auto permit = permit_in(asker.decide(R"({"ip": "203.0.113.7", "permit": true})"));
   EXPECT_THAT(settle(asker, permit, R"("status": 200, "headers": {"A\r\nB": "c"})"),
@@ -229,8 +229,9 @@ TEST(Permits, RemainOpenIfTheHeadersOfTheAnswerAreInvalid) {
   EXPECT_THAT(settle(asker, permit, R"("status": 200)"), StartsWith("HTTP/1.1 200 "));
 }
 
-// Otherwise the status of a refusal would be 200, by which the asking proxy admits the request.
-TEST(ForwardAuth, RefusesGrpcCallsOfClientsWithAStatusOfHttp) {
+// If weir refused the call with a gRPC status, the HTTP status would be 200. The asking proxy would then
+// admit the request.
+TEST(ForwardAuth, RefusalOfAGrpcCallHasAnHttpStatus) {
   Asker asker(with(rule_of("per-ip", per_day(1))));
   const auto ask = [&] {
     return asker.send(
@@ -241,8 +242,9 @@ TEST(ForwardAuth, RefusesGrpcCallsOfClientsWithAStatusOfHttp) {
   EXPECT_THAT(ask(), StartsWith("HTTP/1.1 429 "));
 }
 
-// The proxy would pass a 401 on to its client, who can do nothing about the token of the proxy.
-TEST(ForwardAuth, WithoutTheTokenIsAnErrorOfTheAskingProxy) {
+// weir answers 500. The asking proxy would pass a 401 on to its client, who can do nothing about the token of
+// the proxy.
+TEST(ForwardAuth, MissingTokenIsReportedAsAnErrorOfTheAskingProxy) {
   Asker asker({}, {.token = "secret"});
   const auto ask = [&](const std::string& lines) {
     return asker.send(
@@ -257,7 +259,7 @@ TEST(ForwardAuth, WithoutTheTokenIsAnErrorOfTheAskingProxy) {
   EXPECT_THAT(ask("X-Weir-Token: secret\r\n"), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST(ForwardAuth, AnswersWithTheRefusal) {
+TEST(ForwardAuth, AnswerIsTheRefusalThatTheClientMustGet) {
   Asker asker(with(rule_of("per-ip", per_day(1))));
   const std::string lines =
       "X-Forwarded-Uri: /a\r\nX-Forwarded-Host: a\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n";

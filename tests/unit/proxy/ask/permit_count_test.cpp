@@ -6,7 +6,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(PermitCount, GivesAsManyPlacesAsTheBound) {
+TEST(PermitCount, NoMorePermitsAreOpenThanTheBound) {
   const auto count = std::make_shared<PermitCount>();
   auto first = PermitCount::take(count, 2);
   ASSERT_TRUE(first);

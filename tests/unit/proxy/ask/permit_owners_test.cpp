@@ -12,7 +12,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(PermitOwners, AJobThatFindsNoMemoryDoesNotEndTheLoopOfItsWorker) {
+TEST(PermitOwners, JobThatFindsNoMemoryDoesNotEndTheLoopOfItsWorker) {
   PermitOwners owners;
   LoneWorker site{{}};
   Permits permits(site.worker, &owners);
@@ -23,7 +23,7 @@ TEST(PermitOwners, AJobThatFindsNoMemoryDoesNotEndTheLoopOfItsWorker) {
   EXPECT_EQ(ran, std::vector<Permits*>{&permits});
 }
 
-TEST(PermitOwners, NobodyRunsAJobForAWorkerThatHasLeft) {
+TEST(PermitOwners, JobForAWorkerThatHasLeftDoesNotRun) {
   PermitOwners owners;
   LoneWorker site{{}};
   unsigned number = 0;

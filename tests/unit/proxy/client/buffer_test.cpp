@@ -69,7 +69,7 @@ TEST(BlockPool, UnmapsFewBlocksAtOnce) {
   EXPECT_EQ(pool.kept(), 0U);
 }
 
-TEST(BlockPool, CountsBlocksInUseAgainstThePeak) {
+TEST(BlockPool, KeepsNoBlockWhileAsManyAsTheRecentPeakAreInUse) {
   BlockPool pool(64);
   const base::TimePoint start{base::Duration{1'000'000'000}};
   use_at_once(pool, 10);
@@ -146,7 +146,7 @@ TEST(Inbox, BodyOfALaterPipelinedRequestHasRoomInTheBlock) {
   EXPECT_EQ(inbox.unread(), "body of 16 bytes");
 }
 
-TEST(BlockPool, LendsNoMoreThanItsMost) {
+TEST(BlockPool, LendsNoMoreBlocksThanItsBound) {
   BlockPool pool(64, 2);
   auto one = pool.try_take();
   const auto two = pool.try_take();
@@ -191,7 +191,7 @@ TEST(Inbox, PinnedHeadKeepsItsBlockWhileTheInboxIsLarge) {
   EXPECT_EQ(inbox.room(), 16U);
 }
 
-TEST(Inbox, PinnedHeadInALargeBlockKeepsIt) {
+TEST(Inbox, LargeBlockWithAPinnedHeadIsKept) {
   BlockPool pool(16), large(64);
   Inbox inbox(pool, &large);
   receive(inbox, "0123456789abcdef");

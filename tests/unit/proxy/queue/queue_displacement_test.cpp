@@ -200,7 +200,7 @@ TEST_F(Displacement, RequestThatCannotDepartBeforeItsDeadlineIsEvicted) {
   EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "a new request would get that departure";
 }
 
-TEST_F(Displacement, PredictedTurnOfANewRequestIsAfterAllOfEqualAndHigherPriorities) {
+TEST_F(Displacement, PredictedTurnOfANewRequestIsAfterAllRequestsOfEqualOrHigherPriority) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
   EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";

@@ -12,7 +12,8 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// This operator never fails on purpose: std::stable_sort uses it, and works with less memory if it fails.
+// The tests let only the operator above fail. std::stable_sort uses this one, and works with less memory if
+// it fails.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }

@@ -110,7 +110,7 @@ TEST_F(ShaperTest, TimerWakesEarlierIfANewDepartureIsEarlier) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, LastDepartureOfALeavingRequestGoesToTheNextRequestThatJoins) {
+TEST_F(ShaperTest, LastDepartureReturnsToTheLimiterIfARequestLeaves) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;

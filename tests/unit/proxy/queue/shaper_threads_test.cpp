@@ -31,7 +31,7 @@ struct Common {
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkerThreads};
-  // counts down at the end of each request; before 0, workers may still post to each other's event loops
+  // counts down at the end of each request; until 0, workers may still post to each other's event loops
   std::latch all_ended{kWorkerThreads * kRequestsPerWorker};
   limit::Limiter limiter;
 };

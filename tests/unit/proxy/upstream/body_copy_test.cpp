@@ -28,7 +28,7 @@ TEST(BodyCopy, EmptyCopyAppendsNoChunk) {
   EXPECT_EQ(text, "");
 }
 
-TEST(BodyCopy, LongerBodyThanTheBoundIsNotKept) {
+TEST(BodyCopy, BodyAboveTheBoundIsNotKept) {
   BodyCopy copy;
   copy.begin();
   copy.see(std::string(BodyCopy::kMost, 'x'));
