@@ -115,8 +115,8 @@ void AdmissionController::refund_except(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (displacement_ && displacement_->departure.charge.key == charge.key)
-      // another request in the lane may wait for this departure
-      worker_.shaper.pass_on(displacement_->departure);
+      worker_.shaper.pass_on(
+          displacement_->departure);  // another request in the lane may wait for this departure
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
