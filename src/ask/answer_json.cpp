@@ -25,7 +25,7 @@ void append_number(std::string& out, std::string_view name, std::uint64_t number
   out.append(",\"").append(name).append("\":").append(std::to_string(number));
 }
 
-// Appends a duration in seconds, exactly.
+// Appends the member `name` with the duration in seconds, not rounded.
 void append_seconds(std::string& out, std::string_view name, base::Duration duration) {
   out.append(",\"").append(name).append("\":");
   out += base::plain_number(static_cast<double>(duration.count()) / 1e6);

@@ -17,15 +17,16 @@
 
 namespace weir::ask {
 
-// The most descriptors of one call. Rules mark their charges with one bit for each descriptor.
+// The largest number of descriptors in one call. Each charge marks the descriptors that it is for in a mask
+// of 32 bits.
 inline constexpr std::size_t kMostDescriptors = 32;
 
 // A RateLimitRequest. The views refer to the message.
 struct RlsCall {
   std::string_view domain;
   std::vector<policy::Descriptor> descriptors;
-  std::optional<limit::Cost>
-      hits{};  // the cost of descriptors that state none; nullopt: the cost of each rule
+  // the cost of descriptors that state none; nullopt: the cost of each rule
+  std::optional<limit::Cost> hits{};
 };
 
 // Reads a RateLimitRequest. Skips fields that weir does not know, and the limit that a descriptor states,

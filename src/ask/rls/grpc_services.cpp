@@ -124,7 +124,7 @@ void ProtoFiles::add_service(std::string_view scope, std::string_view text, std:
   });
 }
 
-// Appends the file that `index` names, and the files that it imports.
+// Appends the file that `index` has for `name`, and all its direct and indirect imports.
 void ProtoFiles::append_files(std::string& out, const std::map<std::string, std::size_t, std::less<>>& index,
                               std::string_view name) const {
   const auto found = index.find(name);

@@ -46,7 +46,7 @@ TEST(AnswerJson, WritesARefusalWithItsBody) {
       R"("headers":{"Retry-After":"7"},"content_type":"application/json","body":"{\"error\":1}\n"})");
 }
 
-TEST(AnswerJson, OmitsWhatNoRuleSays) {
+TEST(AnswerJson, OmitsTheMembersAboutARuleIfNoRuleApplied) {
   EXPECT_EQ(json_of({.allowed = true, .status = 200}),
             R"({"allowed":true,"status":200,"wait_seconds":0,"headers":{}})");
 }
@@ -56,7 +56,7 @@ TEST(AnswerJson, WritesWhyWeirCouldNotDecide) {
             R"({"allowed":false,"status":504,"error":"too \"slow\"","headers":{}})");
 }
 
-TEST(AnswerJson, GathersTheLinesOfAField) {
+TEST(AnswerJson, WritesSeveralLinesOfOneFieldAsAnArray) {
   EXPECT_EQ(json_of({.allowed = false,
                      .status = 401,
                      .fields = "WWW-Authenticate: A\r\nB: c\r\nWWW-Authenticate: D\r\n"}),

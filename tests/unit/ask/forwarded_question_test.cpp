@@ -42,7 +42,7 @@ TEST(ForwardedQuestion, RepeatedDescriptionOfTheRequestIsRefused) {
   }
 }
 
-TEST(ForwardedQuestion, DescribesTheClientsRequest) {
+TEST(ForwardedQuestion, DescribesTheRequestOfTheClient) {
   const Subrequest subrequest(
       "X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.example.com\r\n"
       "X-Forwarded-Uri: /v1/chat?x=1\r\nX-Forwarded-For: 203.0.113.7\r\nX-Api-Key: secret\r\nContent-Length: "
@@ -58,7 +58,7 @@ TEST(ForwardedQuestion, DescribesTheClientsRequest) {
   EXPECT_EQ(question->headers, (Headers{{"X-Api-Key", "secret"}, {"Authorization", "Bearer user"}}));
 }
 
-TEST(ForwardedQuestion, UsesItsOwnMethodIfTheProxyNamesNone) {
+TEST(ForwardedQuestion, UsesTheMethodOfTheSubrequestIfTheProxyNamesNone) {
   const auto question = Subrequest("X-Forwarded-Uri: /\r\nX-Forwarded-For: 203.0.113.7\r\n").question();
   ASSERT_TRUE(question);
   EXPECT_EQ(question->method, "GET");

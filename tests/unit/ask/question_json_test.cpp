@@ -65,14 +65,14 @@ TEST(QuestionJson, RejectsRepeatedMembers) {
   EXPECT_THAT(fault_in(R"({"path": "/a\\", "domain": "\":", "path": "/"})"), testing::HasSubstr(R"("path")"));
 }
 
-TEST(QuestionJson, AcceptsOneNameInSeveralObjects) {
+TEST(QuestionJson, AcceptsTheSameNameInDifferentObjects) {
   const auto list = read_questions(R"([{"ip": "203.0.113.7", "attributes": {"ip": "a", "IP": "b"}},
                                        {"ip": "203.0.113.8", "headers": {"ip": "c"}}])");
   ASSERT_TRUE(list) << list.error().message;
   EXPECT_EQ(list->questions.size(), 2U);
 }
 
-TEST(QuestionJson, AnEmptyObjectIsAGetOfTheRoot) {
+TEST(QuestionJson, EmptyObjectIsAGetOfTheRoot) {
   const auto question = read_one("{}");
   EXPECT_EQ(question.method, "GET");
   EXPECT_EQ(question.target, "/");
@@ -83,7 +83,7 @@ TEST(QuestionJson, AnEmptyObjectIsAGetOfTheRoot) {
   EXPECT_EQ(question.timeout, 0ms);
 }
 
-TEST(QuestionJson, ReadsABatchInItsOrder) {
+TEST(QuestionJson, ReadsTheQuestionsOfABatchInTheirOrder) {
   const auto list =
       read_questions(R"([{"path": "/1"}, {"path": "/2", "attributes": {"a": "b"}}, {"path": "/3"}])");
   ASSERT_TRUE(list);
@@ -110,7 +110,7 @@ TEST(QuestionJson, RejectsMoreThan64Attributes) {
             "\"attributes\" has 65 members; write at most 64");
 }
 
-TEST(QuestionJson, NamesTheWrongMember) {
+TEST(QuestionJson, ErrorNamesTheWrongMember) {
   EXPECT_EQ(fault_in(R"({"path": 7})"), "\"path\" is not a string");
   EXPECT_EQ(fault_in(R"({"ip": "203.0.113.7:80"})"),
             R"("ip" is not an IP address such as "203.0.113.7", without a port)");
@@ -140,7 +140,7 @@ TEST(QuestionJson, AcceptsWholeCostsWithinTheBound) {
     EXPECT_EQ(fault_in(R"({"cost": )" + std::string(wrong) + "}"), fault) << wrong;
 }
 
-TEST(QuestionJson, RejectsAPermitOfACheck) {
+TEST(QuestionJson, RejectsAPermitForAQuestionThatChargesNothing) {
   const std::string fault =
       R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
   EXPECT_EQ(fault_in(R"({"cost": 0, "permit": true})"), fault);
@@ -148,7 +148,7 @@ TEST(QuestionJson, RejectsAPermitOfACheck) {
   EXPECT_EQ(read_one(R"({"cost": 0, "permit": false})").cost, 0U);
 }
 
-TEST(QuestionJson, SuggestsTheMemberThatTheNameMeans) {
+TEST(QuestionJson, SuggestsTheMemberThatAnUnknownNameProbablyMeans) {
   EXPECT_EQ(fault_in(R"({"url": "/"})"), R"(there is no member "url"; write "path")");
   EXPECT_EQ(fault_in(R"({"hits_addend": 2})"), R"(there is no member "hits_addend"; write "cost")");
   EXPECT_EQ(fault_in(R"({"metod": "GET"})"), R"(there is no member "metod"; write "method")");
@@ -159,7 +159,7 @@ TEST(QuestionJson, SuggestsTheMemberThatTheNameMeans) {
       "attributes, permit and timeout_seconds");
 }
 
-TEST(QuestionJson, RepeatsOnlyTheBeginningOfALongName) {
+TEST(QuestionJson, ErrorShowsOnlyTheBeginningOfALongName) {
   EXPECT_THAT(fault_in(R"({")" + std::string(5000, 'x') + R"(": 1})"),
               testing::StartsWith("there is no member \"" + std::string(40, 'x') + "\"; expected"));
   for (const auto* member : {"attributes", "headers"})
@@ -195,7 +195,7 @@ TEST(SettleJson, ReadsARefund) {
   EXPECT_TRUE(request->refund);
 }
 
-TEST(SettleJson, NamesTheWrongMember) {
+TEST(SettleJson, ErrorNamesTheWrongMember) {
   const std::string one_of = R"(write one of "cost", "status" and "refund": true)";
   EXPECT_EQ(settle_fault_in(R"({"cost": 1})"), "\"permit\" is missing; write the permit of the answer");
   EXPECT_EQ(settle_fault_in(R"({"permit": "a"})"), one_of);

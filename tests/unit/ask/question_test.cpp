@@ -7,7 +7,7 @@
 namespace weir::ask {
 namespace {
 
-TEST(Question, DescribesAGetOfTheRoot) {
+TEST(Question, IsAGetOfTheRootByDefault) {
   EXPECT_EQ(request_head({}), "GET / HTTP/1.0\r\n\r\n");
 }
 
@@ -21,13 +21,13 @@ TEST(Question, WritesTheHeadOfTheRequest) {
             "POST /v1/chat?x=1 HTTP/1.1\r\nHost: api.example.com\r\nX-Tenant: acme\r\nCookie: a=1\r\n\r\n");
 }
 
-TEST(Question, NeedsNoHostBesideAHostField) {
+TEST(Question, NeedsNoHostIfItHasAHostField) {
   Question question;
   question.headers = {{"host", "api.example.com"}};
   EXPECT_EQ(request_head(question), "GET / HTTP/1.1\r\nhost: api.example.com\r\n\r\n");
 }
 
-TEST(Question, RejectsPartsThatBreakTheLine) {
+TEST(Question, RejectsPartsWithALineBreakOrANulByte) {
   const auto broken = [](auto change) {
     Question question;
     change(question);
@@ -40,7 +40,7 @@ TEST(Question, RejectsPartsThatBreakTheLine) {
   EXPECT_TRUE(broken([](Question& q) { q.headers = {{"A", "c\r\nX-Admin: 1"}}; }));
 }
 
-TEST(Question, HeadParsesLikeThatOfAClient) {
+TEST(Question, HeadIsParsedLikeTheHeadOfAClient) {
   Question question;
   question.host = "api.example.com";
   question.target = "/a?b=c";

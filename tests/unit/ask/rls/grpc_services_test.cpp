@@ -48,7 +48,7 @@ TEST(Reflection, ListsTheServices) {
                                 "grpc.reflection.v1alpha.ServerReflection"s}));
 }
 
-TEST(Reflection, SymbolComesWithTheFilesThatItsFileImports) {
+TEST(Reflection, AnswerForASymbolIncludesTheImportedFiles) {
   for (const auto* symbol : {"envoy.service.ratelimit.v3.RateLimitService",
                              "envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit",
                              "envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit"}) {

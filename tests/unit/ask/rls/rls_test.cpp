@@ -58,7 +58,7 @@ TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
 }
 
 // Libraries leave out a number that is 0, so the message that contains only this number is empty.
-TEST(RlsCall, DescriptorOfNoHitsIsACheck) {
+TEST(RlsCall, DescriptorWithAHitsAddendOfZeroIsACheck) {
   for (const auto& hits : {std::string("\x08\x00", 2), std::string()}) {
     std::string text;
     pbf_writer call(text);
@@ -209,7 +209,7 @@ TEST(RlsAnswer, StatesTheLimitOfEachDescriptor) {
   EXPECT_TRUE(texts_in(written[1], 2).empty());
 }
 
-TEST(RlsAnswer, UnitIsUnknownForOtherPeriods) {
+TEST(RlsAnswer, UnitIsUnknownIfEnvoyHasNoUnitForThePeriod) {
   const RlsStatus statuses[] = {{.limit = RlsLimit{.rule = "r", .units = 5, .period = 90s}}};
   std::string text;
   append_rls_answer(text, {.statuses = statuses});
