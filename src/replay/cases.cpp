@@ -47,8 +47,8 @@ void split_target(http::RequestHead& head, std::string_view rest) {
   }
   const auto question = std::min(rest.find('?'), rest.size());
   const bool of_all =
-      rest.empty() &&
-      head.method == "OPTIONS";  // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
+      // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
+      rest.empty() && head.method == "OPTIONS";
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);
@@ -231,9 +231,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// Computes the bill (all charges) of a logged request. A run is the life of one process. The keys of rules
-// with their state in memory differ between runs, because each process had its own state. The keys of rules
-// in Redis are the same in all runs, because all processes share that state.
+// Computes the bill (all charges) of a logged request. A run is the life of one key table. The keys of rules
+// with their state in memory differ between runs, because each run had its own table. The keys of rules in
+// Redis are the same in all runs, because all processes share that state.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto rules = find_rules();

@@ -40,8 +40,8 @@ struct Entry {
   ClientId client = 0;
   bool counted = false;  // true: another charge of the rule decides (policy::AppliedLimiter::counted)
   observe::RuleOutcome logged{};  // the logged outcome; valid if `met_then`
-  bool met_then = false;
-  bool allowed = false;  // the outcome in the replay
+  bool met_then = false;          // true: the log has this rule's decision about the request
+  bool allowed = false;           // the outcome in the replay
   bool overflow = false;
   std::int64_t delay = 0;  // the delay in the replay, in µs
 };

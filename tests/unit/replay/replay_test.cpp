@@ -291,13 +291,13 @@ TEST_F(ReplayTest, RequestsOfTheSameMicrosecondAreReplayedInTheOrderOfTheirTimes
   EXPECT_EQ(report.first, kStart);
 }
 
-TEST_F(ReplayTest, LimitsAreFullAgainAfterALoggedRestart) {
+TEST_F(ReplayTest, LimitsAreUnusedAgainAfterALoggedRestart) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedByItsLoggedDigestAndLeftOutIfTheLogHasNone) {
+TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedOnlyIfTheLogHasTheDigestsOfItsKeys) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .outcome = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .outcome = "admitted"};
@@ -320,7 +320,7 @@ TEST_F(ReplayTest, RuleKeyedByAHeaderIsReplayedByItsLoggedDigestAndLeftOutIfTheL
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, RuleKeyedByAHiddenParameterIsReplayedByItsLoggedKeyAndLeftOutIfTheLogHasNoSuchRule) {
+TEST_F(ReplayTest, RuleKeyedByAHiddenParameterIsReplayedOnlyIfTheLogHasItsKeys) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .outcome = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .outcome = "admitted"};
