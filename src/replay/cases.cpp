@@ -47,8 +47,8 @@ void split_target(http::RequestHead& head, std::string_view rest) {
   }
   const auto question = std::min(rest.find('?'), rest.size());
   const bool of_all =
-      // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
-      rest.empty() && head.method == "OPTIONS";
+      rest.empty() &&
+      head.method == "OPTIONS";  // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);
