@@ -97,19 +97,19 @@ struct OwnCertificateFigures {
 struct RevocationFigures {
   std::string listener;  // the listener's address, as configured
   std::string file;
-  std::chrono::sys_seconds not_after;  // when the first list in the file expires
+  std::chrono::sys_seconds not_after;  // the earliest expiry of the lists in the file
 };
 // The certificates that weir orders itself (ACME).
 struct AcmeFigures {
   std::uint64_t ok = 0;            // orders that brought a certificate
   std::uint64_t failed = 0;        // orders that failed
-  std::uint64_t placeholders = 0;  // certificates that weir does not have yet
+  std::uint64_t placeholders = 0;  // certificates for which weir still uses a placeholder
 };
 struct TlsFigures {
   std::vector<CertificateFigures> certificates;
   std::vector<RevocationFigures> revocations{};
   std::vector<OwnCertificateFigures> own{};
-  // how many TLS clients of weir (each upstream, webhooks, Redis) have certificate files
+  // how many of weir's own TLS clients (one for each upstream, webhooks, Redis) have certificate files
   std::size_t watched = 0;
   std::uint64_t renewed = 0;          // how often weir has read changed files
   std::uint64_t faulty = 0;           // how often weir could not read changed files

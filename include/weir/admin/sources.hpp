@@ -101,7 +101,7 @@ struct ApiKeyRequest {
   std::optional<policy::ApiKeys::Sha256> digest{};  // names the key
   // Names a known key if `digest` is absent. Always has the form of an id (ApiKeys::is_id()).
   std::string id{};
-  std::optional<policy::ApiKeyOwnerChange> owner{};  // the change of the key's holder; absent: remove the key
+  std::optional<policy::ApiKeyOwnerChange> owner{};  // the change of the key's owner; absent: remove the key
   std::string peer{};                                // address of the admin listener's client
 };
 struct ApiKeyResponse {
@@ -109,7 +109,7 @@ struct ApiKeyResponse {
   std::string code{};   // the code of the error if `status` is not 200
   std::string error{};  // a sentence about the error
   std::string id{};
-  policy::ApiKeyOwner owner{};  // the holder after the change; if the key was removed: before it
+  policy::ApiKeyOwner owner{};  // the owner after the change; if the key was removed: before it
   bool created = false;         // true: the key is new
   std::vector<std::string> warnings{};
 };
@@ -129,7 +129,7 @@ class Recorder;
 
 struct Sources {
   std::string version;
-  std::string commit;         // of the source of this binary, or "unknown"
+  std::string commit;         // commit of the source of this binary, or "unknown"
   base::TimePoint started{};  // when weir began to serve
   // Returns the present time. All other times in the sources are by this clock. If the function is absent,
   // the pages show all times as the epoch.
@@ -184,8 +184,9 @@ struct Sources {
   std::function<net::Task<KeyResponse>(KeyRequest)> keys;
   // Returns the known API keys, which stay valid until the caller returns; null if there is no keys file.
   std::function<const policy::ApiKeys*()> api_keys;
-  // Changes the keys file and the keys in use. Calls ApiKeyDone with the result on the server's thread when
-  // the file is on the disk, or before `change_api_key` returns.
+  // Changes the keys file and the keys in use. Calls ApiKeyDone with the result on the server's thread, after
+  // the file was written. If weir refuses the change at once, calls ApiKeyDone before `change_api_key`
+  // returns.
   std::function<void(const ApiKeyRequest&, ApiKeyDone)> change_api_key;
   // If a change takes longer, the reply says that the change continues.
   base::Duration longest_api_key_change{0};

@@ -61,7 +61,7 @@ bool sound_alike(const Alert& one, const Alert& other) {
 }
 
 // Returns an ID of the alert: a digest of its name and webhook, and of whether it watches single clients. The
-// ID does not contain the URL of the webhook itself, because it may be long and contain secrets.
+// ID does not contain the URL of the webhook itself, because the URL may be long and contain secrets.
 std::string alert_id_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +

@@ -5,11 +5,11 @@
 
 namespace weir::admin {
 
-// Reads the refusals that the workers have counted since the last call, and adds them to the clients of these
-// alerts. Tells the workers for which rules they must count refusals from now on.
+// Reads the refusals that the workers have counted since the last call, and adds them to the clients that
+// `alerts` watch. Tells the workers for which rules they must count refusals from now on.
 void add_refusals(const AlertRegistry::Alerts& alerts, const Sources& sources);
 
-// Returns the alert for this client of `alert`. Creates it if there is none.
+// Returns the alert that `alert` has for this client. Creates the alert if there is none.
 [[nodiscard]] std::shared_ptr<Alert> alert_of(const observe::NamedClient& client, Alert& alert);
 // Removes each client's alert that neither fires nor has a message to send.
 void drop_silent(Alert& alert);

@@ -28,8 +28,8 @@ struct Page {
   enum class Body : std::uint8_t { None, Json };  // the body that a request for the page may have
 
   std::string_view path;
-  std::string_view
-      method;  // GET also allows HEAD. POST, PUT, PATCH and DELETE may change state; GET never does
+  // GET also allows HEAD. POST, PUT, PATCH and DELETE may change state; GET never does.
+  std::string_view method;
   Access access;
   std::variant<Handler, AsyncHandler> handler;
   Body body = Body::None;

@@ -19,7 +19,7 @@ unsigned refusal(const Admission& admission, const PageRequest& question) {
   return said == nullptr ? 0 : said->status;
 }
 
-TEST(Admission, AcceptsAsHostAnAddressLocalhostOrTheConfiguredName) {
+TEST(Admission, AcceptsAHostThatIsAnAddressOrLocalhostOrTheConfiguredName) {
   for (const char* host : {"127.0.0.1:9900", "127.0.0.1", "[::1]:9900", "[2001:db8::7]", "203.0.113.7:1",
                            "localhost:9900", "LOCALHOST", "Weir.Internal:9900", ""})
     EXPECT_TRUE(is_own_host(host, tcp("weir.internal"))) << host;
@@ -89,7 +89,7 @@ TEST(Admission, ResponseFieldsForbidFramesAndContentTypeSniffing) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, ClientThatAlreadyHasThePageByItsETagGets304) {
+TEST(Answer, ClientThatAlreadyHasThisVersionOfThePageGets304) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

@@ -127,7 +127,7 @@ TEST_F(AlertRegistryTest, NewerMessageOfAnAlertReplacesItsUndeliveredMessage) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertRegistryTest, AlertThatIsRemovedBeforeItsEndIsPostedStillPostsItsEnd) {
+TEST_F(AlertRegistryTest, EndOfAnAlertIsPostedEvenIfTheAlertIsRemovedBeforeThePost) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);

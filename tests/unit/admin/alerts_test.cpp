@@ -89,7 +89,7 @@ class AlertsTest : public LoginAlerts {
   std::optional<Alerts> alerts_;
 };
 
-TEST_F(AlertsTest, AlertsContinueAfterAnExceptionInADataSourceWhichIsLoggedOnce) {
+TEST_F(AlertsTest, ExceptionInADataSourceIsLoggedOnceAndAlertsContinue) {
   Receiver receiver;
   bool broken = false;
   sources_.now = [&broken, now = sources_.now] {

@@ -29,7 +29,7 @@ class ClientAlertsTest : public LoginAlerts {
     settings.webhook.target = "/hook";
     return settings;
   }
-  // Refuses requests of the holder of an API key.
+  // Refuses `times` requests with an API key whose owner is `holder`.
   void refuse(const char* holder, int times) {
     policy::Request request;
     request.client.api_key = "s3cret";

@@ -21,7 +21,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(ServerTest, AnswersWithSecurityHeadersOnThePortThatBoundReports) {
+TEST_F(ServerTest, AnswersWithSecurityHeadersOnTheReportedPort) {
   begin();
   EXPECT_NE(server_->bound().port, 0);
   const auto said = ask(kHealth);
@@ -112,7 +112,7 @@ TEST_F(ServerTest, RequiresExactlyOneHostField) {
   EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
-TEST_F(ServerTest, RequestForAReloadOrUpgradeThatFailsAtOnceIsAnsweredAtOnce) {
+TEST_F(ServerTest, ReloadOrUpgradeThatFailsAtOnceIsAnsweredAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
     peers += peer + " ";
