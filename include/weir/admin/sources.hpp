@@ -129,7 +129,7 @@ class Recorder;
 
 struct Sources {
   std::string version;
-  std::string commit;         // commit of the source of this binary, or "unknown"
+  std::string commit;         // of the source of this binary, or "unknown"
   base::TimePoint started{};  // when weir began to serve
   // Returns the present time. All other times in the sources are by this clock. If the function is absent,
   // the pages show all times as the epoch.
