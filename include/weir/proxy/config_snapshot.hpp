@@ -5,7 +5,7 @@
 //   ConfigSnapshot (shared by all workers) ◄── WorkerSnapshot (one worker's: pools, a plain reference count)
 //     ◄── SnapshotRef (one request's)
 //
-// A SnapshotRef costs one increment and one decrement of memory that only its worker uses. Objects that
+// A SnapshotRef costs one increment and one decrement of a counter that only its worker uses. Objects that
 // outlive the request must not point into its snapshot. Exception: limiters, which stay alive
 // (limit/shared_limiter.hpp).
 #pragma once

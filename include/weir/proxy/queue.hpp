@@ -21,10 +21,11 @@
 //     n departures at t or later, so each ticket can get a departure of its own that is not too early. (This
 //     is Hall's condition. It still holds after a ticket has taken the first departure.)
 //  2. A lane can have more departures than tickets (a surplus) in two cases. First, tickets with a not_before
-//     need the last departures. Second, the store did not take back the last departure, because it had
-//     already promised a later departure to a request that has not joined yet. A request that joins can use a
-//     surplus departure, and the departure that it brings can return to the store. So a departure remains
-//     unused only if no ticket may take it in time.
+//     need the last departures, so the departure that is left over is an earlier one. The store takes back
+//     only the last one. Second, the store did not take back the last departure, because it had already
+//     promised a later departure to a request that has not joined yet. A request that joins can use a surplus
+//     departure, and the departure that it brings can return to the store. So a departure remains unused only
+//     if no ticket may take it in time.
 //  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
 //     departures, so a ticket ends on the thread of its own worker.
 //  4. An evicted ticket is in no lane. It stays in its worker's list until that worker removes it.

@@ -50,7 +50,7 @@ class BodySource {
   // itself. Empty until the body is complete.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
-  // Sets another bound `most` on the body.
+  // Replaces the bound on the body, in bytes.
   void allow(std::uint64_t most) noexcept { most_ = most; }
 
   // Takes and discards all available bytes. Returns NeedBytes if the body continues.

@@ -41,7 +41,7 @@ struct ServerSettings {
   base::Duration head_timeout{10'000'000};
   base::Duration body_timeout{30'000'000};   // longest time without a new octet of a request's body
   base::Duration write_timeout{30'000'000};  // longest time in which a client accepts no octet of an answer
-  // for request bodies from clients and for answers to clients
+  // lowest permitted rate of request bodies from clients and of answers to clients
   MinRate min_rate{500, base::Duration{20'000'000}};
   bool watch = false;  // true: reload when the configuration file, or a file that it names, has changed
   base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none

@@ -3,9 +3,9 @@
 //
 // The Queue decides which request departs when. All workers share one Queue, because they also share the
 // limiters' state. If each worker had its own queue, order and turns would hold only within one worker. A
-// departure that one worker frees would be lost if another worker has a later departure. One mutex guards the
-// queue. A request that waits costs a few map operations under the mutex; other requests do not take the
-// mutex.
+// departure that one worker frees would be lost if another worker has a later departure, because a store
+// takes back only its latest departure. One mutex guards the queue. A request that waits costs a few map
+// operations under the mutex; other requests do not take the mutex.
 //
 // A Shaper belongs to its worker, and each of its tickets ends on that worker's thread. So one thread alone
 // decides whether a ticket departed or left. Other workers only ask a Shaper to look at the queue, when one

@@ -178,8 +178,8 @@ class AdmissionController {
   ExchangeBuffers& buffers_;
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
-  std::optional<Departure> taken_;                   // the departure that the request took (note_taken)
-  std::optional<limit::Key> queue_lane_;             // the lane in which the shaper owns the departure
+  std::optional<Departure> taken_;        // the departure that the request took (note_taken)
+  std::optional<limit::Key> queue_lane_;  // the lane whose departure the shaper owns (hand_to_queue)
   std::optional<Queue::Displacement> displacement_;  // the departure that displace() took for this request
   base::TimePoint charged_at_{};                     // when the key table was charged
   // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.

@@ -141,7 +141,7 @@ net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer
 
 void AskCall::issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer) {
   if (auto reservation = PermitCount::take(settings.open_permits, settings.max_permits)) {
-    // before add(): otherwise the permit would be lost if memory runs out here
+    // reserved before add(): if memory ran out after add(), nobody would know the permit
     auto& unsent = unsent_permits_.emplace_back();
     unsent = worker.permits().add(std::move(question), std::move(*reservation), settings_);
     answer.permit = unsent;

@@ -11,7 +11,8 @@ namespace weir::proxy {
 
 namespace {
 
-constexpr std::size_t kMostRequest = 4096;  // octets of a request, which contains little more than a name
+// the largest request in octets; a request contains little more than a name
+constexpr std::size_t kMostRequest = 4096;
 
 // The messages of a client's stream.
 class Requests {

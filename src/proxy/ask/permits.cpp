@@ -14,7 +14,7 @@ namespace {
 // The largest number of permits that expire in one tick, so that a tick takes a few milliseconds at most.
 constexpr int kMostExpired = 1000;
 
-// Returns the number of the worker, and 128 random bits.
+// Returns a name for a new permit: the number of its worker, and 128 random bits as hex digits.
 std::string new_name(unsigned owner) {
   base::Digest128 chance;
   ::arc4random_buf(&chance, sizeof chance);

@@ -11,8 +11,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the seconds in the Retry-After line. The JSON member of the answer must state the same time, which
-// weir has lengthened at random.
+// Returns the seconds in the Retry-After line. The JSON member "retry_after_seconds" must state the same
+// time. weir cannot compute the time again, because it has lengthened the time at random.
 std::optional<std::uint64_t> retry_after_in(std::string_view fields) noexcept {
   constexpr std::string_view kName = "Retry-After: ";
   auto at = fields.starts_with(kName) ? 0 : fields.find("\r\nRetry-After: ");

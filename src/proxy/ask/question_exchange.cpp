@@ -56,7 +56,7 @@ net::Task<ask::Answer> QuestionExchange::decide() {
   co_return conclude();
 }
 
-// Returns the answer. Refunds the charges if the asker does not wait for it any more.
+// Returns the answer. Refunds the charges if the asker does not wait for the answer any more.
 ask::Answer QuestionExchange::conclude() {
   auto& context = exchange_.context();
   const auto& report = context.report;

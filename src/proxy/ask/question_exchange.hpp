@@ -49,7 +49,7 @@ class QuestionExchange final : private ClientWatch {
 
   Worker& worker_;
   base::TimePoint asked_at_{};
-  std::string answer_head_;  // the head of the server's answer, as the asker tells it
+  std::string answer_head_;  // the head of the server's answer, as the asker reports it
   QuestionStream stream_;
   Exchange exchange_;  // destroyed first, because it uses the other members
 };

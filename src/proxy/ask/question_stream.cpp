@@ -48,7 +48,7 @@ net::Task<net::ErrorCode> QuestionStream::send_interim(const http::ResponseHead&
 }
 
 BodySink& QuestionStream::begin_answer(const http::ResponseHead&, const AnswerAdditions&) {
-  std::terminate();  // Exchange::apply_decision() forwards no question
+  std::terminate();  // never called, because Exchange::apply_decision() forwards no question
 }
 
 net::Task<net::ErrorCode> QuestionStream::send_upgrade(const http::ResponseHead&, std::string_view,

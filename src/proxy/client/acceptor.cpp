@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kBetweenComplaints{1};
 
 constexpr unsigned kAcceptsInTurn = 16;  // connections that the worker accepts before it serves others
 
-constexpr std::size_t kEvicted = 32;  // each call of evict() makes about one of 32 sessions close
+constexpr std::size_t kEvicted = 32;  // each call of evict() closes about one in 32 sessions
 
 // largest number of log lines per second about clients that are untrusted or abuse HTTP/2
 constexpr unsigned kMostRefusals = 8;

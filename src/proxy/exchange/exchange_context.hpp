@@ -110,9 +110,9 @@ class ExchangeContext {
     if (!overdue) worker.counters.client_errors(error).add();
     report.failure = failure;
   }
-  // Records that a message to the client was sent only in part, and returns Ending::Abort. weir cannot send
-  // another message. The client would take it for the rest of this message. `late`: true if the client is too
-  // slow, false if it has disconnected.
+  // Records that a message to the client was sent only in part, and returns Ending::Abort. Afterwards weir
+  // must not send another message: the client would take that message for the rest of this one. `late`: true
+  // if the client is too slow, false if it has disconnected.
   Ending give_up_writing(bool late);
 
  private:

@@ -223,7 +223,8 @@ void Explainer::explain_bill(const policy::Bill& bill, std::string_view note) {
   }
 }
 
-// Names the bandwidth of each rule that paces the bodies. These rules make no decision.
+// Adds the bandwidth of each rule that paces bodies to the explanation of the rule. Rules with a bandwidth
+// decide about no request.
 void Explainer::explain_pacing() {
   for (const auto& [rule, key] : evaluation_.paced) {
     const auto at = static_cast<std::size_t>(rule - config_.rules.data());

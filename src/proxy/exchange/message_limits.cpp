@@ -16,7 +16,7 @@ static_assert(limit::kMaxCharges <= std::numeric_limits<std::uint32_t>::digits, 
 namespace {
 
 // Calls visit(Rule, Charge) for each rule that matched the request and limits messages of this sender.
-// `Charge`: the charge of the request.
+// `Charge`: the charge that the rule made for the request.
 template <class Visit>
 void for_each_limit(const ExchangeBuffers& buffers, MessageLimits::Sender sender, Visit visit) {
   using policy::MessageDirection;

@@ -117,7 +117,7 @@ void Http2Connection::on_tick() noexcept {
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
     if (announced && !gone_away_ && now - announced_ >= kRoundTrip) send_last_goaway();
-    // If the last GOAWAY was sent while no stream was open, nothing else wakes the reader.
+    // Wakes the reader. Nothing else does so if the last GOAWAY was sent while no stream was open.
     if (gone_away_ && serving_ == 0) session_.client.cancel();
     watch_peer(now);
   } catch (const std::bad_alloc&) {

@@ -44,8 +44,8 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
-  // Refuses the request: a new process decides from now on. The client repeats it on another connection (RFC
-  // 9113 §8.7).
+  // Refuses the request: a new process decides from now on. The client repeats the request on another
+  // connection (RFC 9113 §8.7).
   if (worker.retiring || worker.decision_pause.is_on()) {
     connection_.leave();
     refused_ = true;
@@ -316,8 +316,8 @@ void Http2Stream::on_head() {
   connection_.note_ready();
 }
 
-// Drops octets that arrive after the exchange has ended, and returns them to the connection's flow-control
-// window.
+// Stores octets of the body for the exchange. Once the exchange has ended, drops the octets instead, and
+// returns them to the connection's flow-control window.
 void Http2Stream::on_data(std::string_view octets) {
   connection_.note_data(octets.size());
   if (finished_) return connection_.consume(id_, octets.size());

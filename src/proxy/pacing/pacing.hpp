@@ -34,7 +34,7 @@ namespace weir::proxy {
 [[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
 
 // weir may forward a piece this long before the piece's departure from the bucket. So if a key was idle, weir
-// forwards the octets for this time at once.
+// forwards the octets of the first 100 ms at once.
 inline constexpr base::Duration kPaceAhead{100'000};
 
 class Pacing;

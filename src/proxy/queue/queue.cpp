@@ -87,8 +87,8 @@ void Queue::add_ticket(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.lane_client_ = &client;
 }
 
-// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs. Then its client has its next
-// turn after all other clients; otherwise the client keeps its turn.
+// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs. In that case the ticket's
+// client has its next turn after all other clients. Otherwise the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.lane_client_;

@@ -22,7 +22,7 @@ class QueueWait {
     Departed,  // the request departs now
     // the queue's rule refuses the request: the client has too many waiting requests, or the deadline passes
     Refused,
-    GivesWay,  // a request of a better priority took its place
+    GivesWay,  // a request of a better priority took this request's place
     Stopped,   // weir stops
     Left,      // the client has disconnected
   };

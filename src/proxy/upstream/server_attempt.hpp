@@ -80,8 +80,8 @@ class ServerAttempt {
   }
   // Counts an answer whose head has just arrived, for metrics and for rules with `adapt`.
   void count_answer(unsigned status) noexcept;
-  // Counts the time since the request was sent. count_answer() calls this function. The caller must call it
-  // if no answer came in time, because the time shows how slow the server is.
+  // Counts the time since the request was sent. count_answer() calls this function. Must also be called if no
+  // answer came in time, because the time shows how slow the server is.
   void count_time() noexcept;
   // Returns the same as is_servers_fault(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;

@@ -121,8 +121,8 @@ net::Task<bool> Upload::wait_at_gate() {
   if (!answered) attempt_.arm(longest);
   static_cast<void>(co_await gate_->hold());
   const bool late = watch.late() && !attempt_.client_stalls;
-  // Fails if the client has disconnected, because it sends no more of its request. The exchange may still
-  // wait for the answer.
+  // Fails if the client has disconnected, because such a client sends no more of its request. The exchange
+  // may still wait for the answer.
   if (watch.has_disconnected() && !stop_) fail(400, false);
   if (watch.has_disconnected()) co_return false;
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
@@ -218,7 +218,7 @@ void Upload::begin_body() noexcept {
   if (!expects_continue_) return;
   expects_continue_ = false;
   if (!context_.watch.late())
-    has_continue_deadline_ = false;  // a deadline that has passed is left to the exchange
+    has_continue_deadline_ = false;  // otherwise the exchange handles the deadline, which has passed
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }

@@ -137,8 +137,8 @@ void UpstreamExchange::send_request() {
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
   attempt_.handed_over_before = attempt_.handed_over;
-  // The server may have the request, unless sending failed before the first byte. That happens if a reused
-  // connection was already dead.
+  // The server may have the request, unless sending failed before the first byte. Sending fails so early if a
+  // reused connection was already dead.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();

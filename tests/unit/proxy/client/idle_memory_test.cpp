@@ -52,7 +52,7 @@ class IdleMemoryTest : public ::testing::Test {
   std::vector<net::OwnedDescriptor> clients_;
 
  private:
-  // The client is no socket of Asio, which would allocate memory for it.
+  // Uses no socket of Asio, because Asio would allocate memory for the client.
   net::OwnedDescriptor connect_client() {
     net::OwnedDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
