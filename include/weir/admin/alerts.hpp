@@ -24,7 +24,7 @@ class Alerts {
   // `sources.now`. Throws std::runtime_error if a webhook's `ca` file cannot be read.
   Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
          std::function<void(const std::string&)> say);
-  // REQUIRES that the executor's io_context no longer runs, or that the caller is on its thread.
+  // REQUIRES that the executor's io_context no longer runs, or that the caller is on the thread that runs it.
   ~Alerts();
   Alerts(const Alerts&) = delete;
   Alerts& operator=(const Alerts&) = delete;

@@ -66,7 +66,8 @@ class Server {
   [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
       net::asio::io_context& io, ServerOptions options, Sources sources,
       std::vector<net::ListeningSocket> inherited = {});
-  // Ends running requests. REQUIRES that `io` is not running, or that the caller is on its thread.
+  // Ends running requests. REQUIRES that `io` is not running, or that the caller is on the thread that runs
+  // it.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

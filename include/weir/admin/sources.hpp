@@ -109,7 +109,7 @@ struct ApiKeyResponse {
   std::string code{};   // the code of the error if `status` is not 200
   std::string error{};  // a sentence about the error
   std::string id{};
-  policy::ApiKeyOwner owner{};  // the owner after the change; if the key was removed: before it
+  policy::ApiKeyOwner owner{};  // the owner after the change; if the key was removed: before the change
   bool created = false;         // true: the key is new
   std::vector<std::string> warnings{};
 };

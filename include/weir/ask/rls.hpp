@@ -17,8 +17,7 @@
 
 namespace weir::ask {
 
-// The largest number of descriptors in one call. Each charge marks the descriptors that it is for in a mask
-// of 32 bits.
+// The largest number of descriptors in one call. Each charge has a mask of 32 bits, one for each descriptor.
 inline constexpr std::size_t kMostDescriptors = 32;
 
 // A RateLimitRequest. The views refer to the message.

@@ -91,7 +91,7 @@ enum class Unusable : std::uint8_t {
   Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or client gone
   Closed,    // refused because a rule's store (Redis) did not answer, so no rule decided
   Cut,       // a text or the list of amendments is truncated, because it did not fit in the line
-  Lost,      // decided by the old process during an upgrade, so the new process lacks its charges
+  Lost,      // decided by the old process during an upgrade, so the new process's key table lacks the charges
   Lacking,   // a field is missing, or has a value that weir never writes
 };
 inline constexpr std::size_t kUnusable = 7;

@@ -96,7 +96,7 @@ class MetricsPage {
   void total(observe::Tally observe::Counters::*tally, std::string name, std::string help);
   void level(observe::Gauge observe::Counters::*level, std::string name, std::string help);
   void durations(const observe::Histogram observe::Counters::*histogram, std::string name, std::string help);
-  // These functions add a family with one series for each upstream.
+  // Each of the next three functions adds a family with one series for each upstream.
   void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
   void each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name, std::string help);
   void each_upstream(observe::Histogram observe::UpstreamTallies::*histogram, std::string name,
