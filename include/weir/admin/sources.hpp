@@ -184,9 +184,8 @@ struct Sources {
   std::function<net::Task<KeyResponse>(KeyRequest)> keys;
   // Returns the known API keys, which stay valid until the caller returns; null if there is no keys file.
   std::function<const policy::ApiKeys*()> api_keys;
-  // Changes the keys file and the keys in use. Calls ApiKeyDone with the result on the server's thread, after
-  // the file was written. If weir refuses the change at once, calls ApiKeyDone before `change_api_key`
-  // returns.
+  // Changes the keys file and the keys in use. Calls ApiKeyDone on the server's thread after the file was
+  // written, or before `change_api_key` returns if weir refuses the change at once.
   std::function<void(const ApiKeyRequest&, ApiKeyDone)> change_api_key;
   // If a change takes longer, the reply says that the change continues.
   base::Duration longest_api_key_change{0};
