@@ -20,7 +20,7 @@ struct Settings;
 // lines. Runs in time linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
-// Returns differences that describe() does not show: keys in the keys file and their holders, keys that
+// Returns differences that describe() does not show: API keys in the keys file and their owners, keys that
 // verify tokens, and paths and credentials of webhooks. Secrets are not repeated.
 [[nodiscard]] std::vector<std::string> unshown_differences(const Settings& before, const Settings& now);
 

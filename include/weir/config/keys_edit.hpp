@@ -1,4 +1,4 @@
-// Changes the text of a keys file ([client] keys): adds a key, changes the holder of a key, or removes a key.
+// Changes the text of a keys file ([client] keys): adds a key, changes the owner of a key, or removes a key.
 // The other keys stay as they are in the text. Comments stay too, except on lines that the change removes:
 // the lines of a removed key, and of values that become empty. Pure.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace weir::config {
 
-// The change of one key. Names the key by its digest, or, for a key of the file, by its ApiKeys::id_of().
+// The change of one API key. `digest` says which; for a key that is in the file, `id`, its ApiKeys::id_of(),
+// can say so instead.
 struct KeyEdit {
   std::optional<policy::ApiKeys::Sha256> digest{};
   std::string id{};  // used if `digest` is absent
@@ -37,8 +38,8 @@ struct EditedKeys {
   std::string text{};                        // the new text of the file
   policy::ApiKeys keys{};                    // all keys in the new text
   policy::ApiKeys::Sha256 digest{};          // the digest of the changed key
-  policy::ApiKeyOwner owner{};               // the holder of this key; for a removed key: its last holder
-  std::optional<policy::ApiKeyOwner> was{};  // the holder until now; absent: the key is new
+  policy::ApiKeyOwner owner{};               // the new owner of this key; for a removed key: its last owner
+  std::optional<policy::ApiKeyOwner> was{};  // the owner before the change; absent: the key is new
 };
 
 // Returns the text with the change. Reads the new text again and compares the keys, so that a change never

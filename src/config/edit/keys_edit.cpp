@@ -84,14 +84,14 @@ std::string owner_line(std::size_t key, const std::string& value) {
   return value.empty() ? "" : std::string(kHolderKeys[key]) + " = " + toml_text(value) + "\n";
 }
 
-// The lines of one [[key]] table, from its header (`begin`) to the line after its last entry (`end`,
-// excluded).
+// The lines of one [[key]] table, as indexes from 0: `begin` is its header, `end` the line after its last
+// entry.
 struct TableLines {
   std::size_t begin, end;
 };
 
-// Returns the table whose header is in the line with this number, from 1. Comments before the next header
-// belong to the next table. Returns nullopt if the line has another form than "[[key]]".
+// Returns the table whose header is in line `number`, counted from 1. Comments directly above the next header
+// belong to the next table. Returns nullopt if the line is no "[[key]]".
 std::optional<TableLines> table_at(const FileLines& lines, int number) {
   const auto begin = static_cast<std::size_t>(number - 1);
   if (begin >= lines.size() || !trimmed_line(lines[begin]).starts_with("[[")) return std::nullopt;
@@ -120,8 +120,8 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
   return out;
 }
 
-// Returns the text with the new values of the holder, each in its old line, which keeps its comment. Leaves
-// out the lines of values that are empty now, and adds lines for values that had none.
+// Returns the text with the new values of the key's owner. A changed value stays in its old line, which keeps
+// its comment. Removes the lines of values that are now empty, and adds lines for values that had none.
 std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
                        const ApiKeyOwner& owner) {
   const auto before = values_of(was), after = values_of(owner);

@@ -1,5 +1,5 @@
-// Settings and words of other proxies that people write by habit, and what to write instead. habits.hpp uses
-// these lists.
+// Settings and words of other proxies that people write by habit, and what to write instead.
+// migration_advice.cpp uses these lists.
 #pragma once
 
 #include "config/schema/schema.hpp"

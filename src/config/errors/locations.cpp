@@ -71,7 +71,7 @@ std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& s
 
 LookupResult look_up_servers(const Settings& settings) {
   // Looks up addresses and services at the same time. So silent name servers delay a start by
-  // net::kLongestLookups only once, and slow look-ups of addresses do not make those of services fail.
+  // net::kLongestLookups only once, and slow look-ups of addresses do not make look-ups of services fail.
   auto later = std::async(std::launch::async, [&] { return look_up_services(settings); });
   auto addresses = look_up_addresses(settings);
   auto services = later.get();

@@ -21,8 +21,8 @@ namespace weir::config {
 // empty text if there is no advice.
 [[nodiscard]] std::string header_for(std::string_view name, const Node& entry);
 
-// Returns weir's word for the word `word` of another proxy, as a value of the setting `key`; empty if there
-// is none.
+// Returns weir's word for the value that the setting `key` has in another proxy: "memory" for `store` with
+// the word "local". Returns an empty text if there is none.
 [[nodiscard]] std::string_view word_for(std::string_view key, std::string_view word);
 
 }  // namespace weir::config

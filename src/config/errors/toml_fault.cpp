@@ -58,8 +58,8 @@ std::string describe_rest(const std::string& key, const std::string& value, std:
   return "found " + std::string(rest) + " after the value; write " + fixed;
 }
 
-// Returns a message about a value without quotes that suggests a value which the key accepts. Returns an
-// empty text if weir has no suggestion.
+// Returns a message about a value without quotes. The message suggests a value that the key accepts. Returns
+// an empty text if weir has no suggestion.
 std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +

@@ -10,8 +10,8 @@ namespace {
 constexpr std::int32_t kFirstDay = -2;     // two days before 1970-01-01, so that every zone is covered
 constexpr std::int32_t kLastDay = 65'744;  // 2150-01-01
 
-// Returns the zone's offset from UTC at the beginning of the local day with this date: midnight UTC of the
-// date minus the beginning of the local day.
+// Returns the zone's offset from UTC at the beginning of a local day: 00:00 UTC of its date, minus the
+// instant at which the local day begins. `day`: the date, in days since 1970-01-01.
 std::chrono::seconds offset_of(const base::TimeZone& zone, std::int32_t day) {
   const std::chrono::sys_days midnight{std::chrono::days(day)};
   return std::chrono::floor<std::chrono::seconds>(midnight - zone.start_of(midnight));

@@ -93,8 +93,7 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// Reads `username` and `password`. Both may contain any character as it is. In the URL, some characters must
-// be percent-encoded.
+// Reads `username` and `password`. They need no percent-encoding; a user and password in the URL do.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");

@@ -151,7 +151,8 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 // Reads a rule's key, which is a list of attributes, from the setting `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
-// Returns the message about a setting that needs a geographic database, if [client] geo is missing.
+// Returns the message about a condition or key part that needs a geographic database, for a configuration
+// without [client] geo. `place`: the attribute, such as the country.
 [[nodiscard]] std::string no_geo(policy::Attribute place);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // The meaning of the names in a table of conditions: header fields, query parameters or JSON pointers.

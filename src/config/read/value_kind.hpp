@@ -1,4 +1,5 @@
-// Compares a value in the file with the kind that the schema requires, and words the difference.
+// Checks whether a value in the file has the kind that the schema requires, and makes the parts of messages
+// that say what was expected and what was found.
 #pragma once
 
 #include "config/read/toml_reader.hpp"

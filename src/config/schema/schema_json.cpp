@@ -14,7 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-// A kind of key, with the form of all strings of this kind, for editors.
+// The form of all strings of one kind of key. Editors check strings by `pattern` and show `about`.
 struct StringForm {
   Kind kind;
   std::string_view name;

@@ -172,8 +172,8 @@ constexpr KeySpec kRuleKeys[] = {
           "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
           "number; absent: none"),
 };
-// The shapes of a setting that selects numbers of a JSON body whose sum is a cost: pointers, or pointers with
-// weights.
+// A cost or reserve can be the sum of numbers in a JSON body. The setting selects the numbers by JSON
+// pointers, or by JSON pointers with weights.
 constexpr KeySpec kWeightShapeKeys[] = {{.kind = Kind::Share, .least = 0, .most = 100'000'000}};
 constexpr TableSpec kWeightShapes{kWeightShapeKeys};
 constexpr KeySpec kTermShapeKeys[] = {{.kind = Kind::OneOrMore, .pattern = pattern::kRooted},

@@ -63,8 +63,8 @@ bool blocks_cover(const std::vector<base::Cidr>& wide, const std::vector<base::C
   return wide.empty() || (!narrow.empty() && std::all_of(narrow.begin(), narrow.end(), in_wide));
 }
 
-// Returns true if, for each condition of `wide`, `narrow` has a condition on the same name that permits only
-// values which the condition of `wide` also permits.
+// Returns true if each condition of `wide` follows from a condition of `narrow`: one on the same name, such
+// as the same header field, that permits no other values.
 template <class SameName>
 bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<policy::NamedText>& narrow,
                  SameName same_name) {
@@ -82,8 +82,8 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
          names_cover(wide.descriptor, narrow.descriptor, std::equal_to<>());
 }
 
-// Returns true if each body that meets the conditions of `narrow` meets those of `wide`. Compares the words
-// of body_contains only if both matches have the same max_body, because weir searches only the first max_body
+// Returns true if each body that meets the conditions of `narrow` meets those of `wide`. If their max_body
+// differs, returns false unless `wide` has no body_contains, because weir searches only the first max_body
 // bytes for the words.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
   return names_cover(wide.json, narrow.json, std::equal_to<>()) &&

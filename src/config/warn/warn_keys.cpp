@@ -55,9 +55,9 @@ bool is_chosen(Attribute attribute) {
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests a replacement for a part of a key that has unused alternatives: the alternatives that clients
-// cannot choose, and then one more. This last one is Ip if the part has it, otherwise the first of the other
-// alternatives. If clients can choose every alternative, or every request has it, suggests a key with one
+// Suggests a replacement for a part of a key that has unused alternatives, such as "user|ip" for "ip|user".
+// The alternatives that clients cannot choose and some requests lack come first. The last alternative is Ip
+// if the part has it, otherwise any of its others. If no alternative can come first, suggests a key with one
 // part for each alternative.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
@@ -271,8 +271,9 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns the first half of a suggestion, which ends with " or ". Returns an empty text if clients can invent
-// values for the part, because they could then avoid the rule even if the suggestion were followed.
+// Returns the first half of the advice, up to and including "or": how to write the part so that no client can
+// omit it. Returns an empty text if clients can invent values for the part, because they could then still
+// avoid the rule.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -86,8 +86,8 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
 }
 
 // Warns of tiers that an API key has but no rule or route mentions. If no rule or route mentions any tier,
-// ignores tiers of keys that have a user, an organisation or a service. The keys file may then serve several
-// configurations for these users. Warns of nothing if the key of a rule or upstream contains the tier.
+// ignores tiers of keys that have a user, an organisation or a service, because another configuration may use
+// the same keys file. Warns of nothing if the key of a rule or upstream contains the tier.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;
@@ -183,8 +183,8 @@ bool names_issuer(const policy::Rule& rule) {
                      [&](const policy::Variant& variant) { return all_fit(variant.match); });
 }
 
-// Warns of settings that use claims of tokens from several issuers without the issuer. Two issuers may give
-// the same value of a claim to different users.
+// Warns if tokens come from several issuers and a setting uses a claim without the issuer. Two issuers may
+// give the same value of a claim to different users.
 void warn_of_several_issuers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   if (!client.tokens || client.tokens->settings().size() < 2) return;

@@ -1,4 +1,4 @@
-// Reads the keys file ([client] keys), which lists API keys and their holders. Pure: parses a text and opens
+// Reads the keys file ([client] keys), which lists API keys and their owners. Pure: parses a text and opens
 // no file.
 #pragma once
 

@@ -12,8 +12,8 @@ namespace weir::config {
 
 namespace {
 
-// Reads the file that the key names. `what`: what the file contains, for messages. Returns an empty text
-// after a mistake.
+// Reads the file that the setting `key` names. `what`: what the file contains, for messages. Returns an empty
+// text after a mistake.
 std::string read_key_file(const TableReader& table, const ReadContext& context, std::string_view key,
                           const std::string& what) {
   const auto file = resolve(context, table.text(key));
@@ -26,11 +26,11 @@ std::string read_key_file(const TableReader& table, const ReadContext& context, 
   return text ? std::move(*text) : std::string();
 }
 
-// The keys that say how weir verifies the signature of a token. A table has exactly one of them.
+// The settings that say how weir verifies the signature of a token. A table has exactly one of them.
 constexpr std::string_view kTokenKeys[] = {"secret", "public_key", "jwks"};
 
-// Returns the key of kTokenKeys that the algorithm needs; an empty text if it is missing. Reports all other
-// keys of kTokenKeys, and the missing key, as mistakes.
+// Returns the setting in kTokenKeys that the algorithm needs; an empty text if the table lacks it. Reports as
+// a mistake that the setting is missing, and each other setting of kTokenKeys in the table.
 std::string_view choose_token_key(const TableReader& table, const std::string& algorithm) {
   const bool shared = algorithm.starts_with("HS");
   const std::string_view wanted = shared ? "secret" : !table.has("jwks") ? "public_key" : "jwks";
@@ -111,7 +111,8 @@ std::optional<policy::TokenVerifier> read_issuer(const TableReader& table, const
   return std::nullopt;
 }
 
-// Reports a mistake if `others` fetch a URL of `issuer` in another way, because weir fetches each URL once.
+// Reports a mistake if another issuer fetches the same URL with other settings in `fetch`, because weir
+// fetches each URL once. `others`: the issuers read so far.
 void check_fetches(const TableReader& table, const policy::TokenVerifier& issuer,
                    const std::optional<policy::TokenVerifier>& others) {
   if (!others) return;

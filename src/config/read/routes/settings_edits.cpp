@@ -59,7 +59,8 @@ void read_removed(const TableReader& table, EditedMessage message, const ReadCon
 }
 
 // Returns true if the route sends the client's certificate to servers in Client-Cert (RFC 9440). Servers may
-// then also believe Client-Cert-Chain, which the client must not send (RFC 9440 §2.4).
+// then also trust the field Client-Cert-Chain, so weir must remove the one that a client sent (RFC 9440
+// §2.4).
 bool writes_certificate(const policy::FieldEdits& edits) {
   return std::any_of(edits.written.begin(), edits.written.end(), [](const policy::EditedField& field) {
     return http::is_same_name(field.name, "Client-Cert") && field.value.has(policy::Placeholder::CertDer);

@@ -31,7 +31,8 @@ base::Result<ServerAddress> parse_service(std::string_view text, std::string_vie
   return ServerAddress{{std::string(name), 0, {}}, prefix != "srv:", true};
 }
 
-// Returns true for digits only. So "srv:80" is port 80 of a host named "srv", and not a service.
+// Returns true if the text has only digits. parse_server_address() reads "srv:80" as port 80 of a host named
+// "srv", not as a service.
 bool is_port(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }

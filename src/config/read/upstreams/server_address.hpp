@@ -12,7 +12,7 @@ namespace weir::config {
 struct ServerAddress {
   base::Endpoint endpoint;
   bool tls = false;
-  bool is_service = false;  // `endpoint.host` is the name of SRV records
+  bool is_service = false;  // true: `endpoint.host` is the name of SRV records
 };
 
 // Parses a server's URL, the name of a service ("srv:NAME"), or an address as parse_endpoint() does. A URL
