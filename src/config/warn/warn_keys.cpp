@@ -57,8 +57,8 @@ bool is_chosen(Attribute attribute) {
 
 // Suggests a replacement for a part of a key that has unused alternatives, such as "user|ip" for "ip|user".
 // The alternatives that clients cannot choose and some requests lack come first. The last alternative is Ip
-// if the part has it, otherwise any of its others. If no alternative can come first, suggests a key with one
-// part for each alternative.
+// if the part has it, otherwise the first one that remains. If no alternative can come first, suggests a key
+// with one part for each alternative.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)

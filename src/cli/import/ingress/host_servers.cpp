@@ -46,9 +46,7 @@ class ServerBuilder {
  public:
   ServerBuilder(Configuration& result, Notes& notes) : result_(result), notes_(notes) {}
 
-  // Adds one server for http, and one for https if the host has TLS. An empty `name` stands for all hosts
-  // that no Ingress names. `any_tls`: whether any host has TLS; then the server for all other hosts has TLS,
-  // too.
+  // Adds the servers of one host, as add_servers() says.
   void add(const std::string& name, const IngressHost& host, bool any_tls) {
     const bool tls = host.certificate.has_value();
     result_.servers.push_back(server_of(name, host, false));

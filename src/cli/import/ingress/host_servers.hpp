@@ -36,7 +36,8 @@ struct IngressHost {
 [[nodiscard]] bool rewrites(const HostPath& entry);
 
 // Adds one server for http, and one for https if the host has TLS. An empty `name` stands for all hosts that
-// no Ingress names. `any_tls`: whether any host has TLS; then the server for all other hosts has TLS, too.
+// no Ingress names. `any_tls`: true if any host has TLS. The server for all hosts without an Ingress then has
+// TLS, too.
 void add_servers(const std::string& name, const IngressHost& host, bool any_tls, Configuration& result,
                  Notes& notes);
 

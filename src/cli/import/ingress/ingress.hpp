@@ -44,7 +44,7 @@ struct IngressTls {
 struct Ingress {
   Position position;
   std::string space{}, name{};  // from metadata; a missing namespace is "default"
-  std::string created{};        // creationTimestamp; if two Ingresses have one path, the older one wins
+  std::string created{};        // creationTimestamp; if two Ingresses have the same path, the older one wins
   std::string class_name{};     // empty: no class
   std::map<std::string, Annotation> annotations{};  // the annotations of ingress-nginx, without their prefix
   std::vector<IngressRule> rules{};

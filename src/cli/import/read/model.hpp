@@ -70,7 +70,7 @@ struct FieldChanges {
   std::vector<std::string> remove;
 };
 
-// The proxies whose word about the client's address nginx trusts: set_real_ip_from, real_ip_header,
+// The proxies that nginx trusts to tell the client's address: set_real_ip_from, real_ip_header,
 // real_ip_recursive.
 struct RealIp {
   Position position;                 // of the first set_real_ip_from
@@ -123,7 +123,7 @@ struct Location {
   std::string path;
   Scope scope;
   Action action;
-  std::vector<std::string> methods{};  // limit_except refuses all other methods; empty: it refuses none
+  std::vector<std::string> methods{};  // the methods that limit_except permits; empty: all methods
   std::string only_method{};           // the location is only for requests with this method; empty: for all
 };
 

@@ -10,8 +10,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Returns true for blocks of http that must be read after its settings. They inherit all settings of http,
-// even those that follow them in the file.
+// Returns true for a block in http that must be read after the settings of http. The block inherits all these
+// settings, even those that follow the block in the file.
 bool is_inner(const Directive& directive) {
   return directive.name == "server" && directive.has_block;
 }
@@ -55,9 +55,8 @@ void read_top(const Directives& directives, ImportState& state) {
       state.notes.add_untranslated(directive);
 }
 
-// Returns why weir cannot find the client's address as nginx does; empty if weir can. weir has one list of
-// trusted proxies. With this list, weir finds the client as nginx does with X-Forwarded-For and
-// real_ip_recursive.
+// Returns why weir cannot find the client's address as nginx does; empty if weir can. weir does the same as
+// nginx with X-Forwarded-For and real_ip_recursive. `agree`: true if all locations trust the same proxies.
 std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   if (!agree) return "locations differ in this, and weir has one list of proxies for all";
   if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
@@ -66,8 +65,8 @@ std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   return real_ip.whole ? std::string() : "no equal for one of the proxies";
 }
 
-// Makes weir answer 403 for locations that nginx opens by the client's address, because weir does not know
-// this address. Does not change locations whose access rules begin with `all`, because they depend on no
+// Makes weir answer 403 for locations whose access depends on the client's address, because weir does not
+// know this address. Does not change locations whose access rules begin with `all`: they depend on no
 // address.
 void close_by_address(Configuration& result, Notes& notes) {
   for (auto& server : result.servers)

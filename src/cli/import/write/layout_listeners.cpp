@@ -132,7 +132,8 @@ std::string set_client_auth(const Configuration& configuration, Socket& socket, 
   return {};
 }
 
-// Gives the socket the newest min_version of its servers, because a listener of weir has only one value.
+// Gives the socket the highest min_version (of TLS) of its servers, because a listener of weir has only one
+// value.
 void set_min_version(const Configuration& configuration, Socket& socket, Notes& notes) {
   auto& newest = socket.listener.tls.min_version;
   bool differs = false;

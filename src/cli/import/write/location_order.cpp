@@ -64,9 +64,8 @@ std::string pattern_of_all(const std::vector<std::string>& prefixes) {
   return pattern + ")";
 }
 
-// Returns the patterns of the plain prefixes below `outer`, a location with ^~. For paths with these
-// prefixes, a regular expression may have precedence, although ^~ excludes this for the other paths of
-// `outer`.
+// Returns the patterns of the plain prefixes below `outer`, a location with ^~. nginx prefers `outer` to
+// regular expressions, but not for paths that begin with a longer plain prefix.
 std::vector<std::string> prefixes_below(const Location& outer, const std::vector<OrderedLocation>& all) {
   std::vector<std::string> below;
   for (const auto& [location, path, except, closed] : all)
@@ -76,8 +75,9 @@ std::vector<std::string> prefixes_below(const Location& outer, const std::vector
   return below;
 }
 
-// Returns the position of a location in weir's order: exact paths, ^~ prefixes, regular expressions, other
-// prefixes. `with_expressions`: false if the server has no regular expression; ^~ then makes no difference.
+// Returns the rank of a location in weir's order: 0 for exact paths, 1 for ^~ prefixes, 2 for regular
+// expressions, 3 for other prefixes. `with_expressions`: false if the server has no regular expression; ^~
+// then makes no difference.
 unsigned rank_of(const Location& location, bool with_expressions) {
   if (location.modifier == Modifier::Exact) return 0;
   if (is_expression(location)) return 2;

@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-constexpr std::string_view kPunctuation = "-._~!$&'()*+,=:@/";  // weir writes these as themselves
+constexpr std::string_view kPunctuation = "-._~!$&'()*+,=:@/";  // characters that weir's normal form keeps
 
 bool is_word(char c) noexcept {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
