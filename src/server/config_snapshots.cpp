@@ -62,9 +62,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   for (auto& upstream : upstreams)
     if (const auto* before = server_group_named(upstream.settings.name)) keep_known(upstream, *before);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // `balance` is the key that hashes clients when an upstream chooses a server. Without key_secret, this key
-  // is the same in every weir process. So upstreams choose the same servers for the same clients after a
-  // restart.
+  // `balance` is the secret key of the hash by which an upstream chooses a server for a client. Without
+  // key_secret it is zero, so upstreams choose the same servers after a restart.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,
@@ -315,8 +314,8 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns the rules and their older versions by number. If a newer version started with an empty counter, the
-// variants (limits) of older versions have no limiter, because it is unknown which limit counted each key.
+// Returns each version of each rule, indexed by rule number. An old version gets no limiters for its variants
+// (limits) if a newer version has reset the keys: nobody knows which limit counted each key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {

@@ -212,9 +212,10 @@ net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& 
   note_for_replay(rule, observe::run_of(in_force->names.table), at, forgotten);
 }
 
-// Returns the limiter to which the shown key belongs; nullopt if unknown. If a rule has several limiters, a
-// digest does not show which of them counts the client. The key table may have the client's name under
-// another limiter of the rule, for example under an elastic limit. That entry identifies the limiter.
+// Returns the limiter to which the shown key belongs; nullopt if unknown. The digest of a client does not
+// show which limiter of the rule counts it. But from one name of a client, policy::name_under() computes the
+// names under the other limiters, such as an elastic limit. If `from` is the right limiter, the key table may
+// have one of these names.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;

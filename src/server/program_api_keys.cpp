@@ -30,7 +30,7 @@ admin::ApiKeyResponse refusal(const config::EditedKeys& edited) {
   }
 }
 
-// Returns the holder for the log, such as ` of user "ann", tier "pro"`.
+// Returns the owner of a key for the log, such as ` of user "ann", tier "pro"`.
 std::string holder_in_words(const policy::ApiKeyOwner& owner) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
@@ -47,7 +47,7 @@ std::string holder_in_words(const policy::ApiKeyOwner& owner) {
 }  // namespace
 
 // Refuses a change during a reload or an upgrade. The reload, or the new process, may have read the keys file
-// before the change, and would put the old keys into use after it.
+// before the change, and would then put the old keys back into use.
 void Program::change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyDone done) {
   // The bound on changes that have not ended. The bound on admin connections does not suffice, because a
   // change continues after its client has left.

@@ -28,8 +28,7 @@ std::string in_quotes(std::string_view text) {
   return '"' + std::string(text) + '"';
 }
 
-// Returns `what`, the first half of an error about an unknown name, with a second half that lists the known
-// `names`.
+// Completes an error about an unknown name: returns the text `what`, followed by a list of the known `names`.
 std::string unknown(std::string what, const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     what += (i == 0 ? "; write " : i + 1 == names.size() ? " or " : ", ") + in_quotes(names[i]);
@@ -56,7 +55,8 @@ std::string make_change(const admin::ServerChange& change, const Member& member)
 constexpr std::string_view kWord = "server";
 constexpr char kBetween = '\t';
 
-// Returns the number at the beginning of `text` and removes it with the tab behind it.
+// Removes the number at the beginning of `text` and the tab after it, and returns the number. Returns
+// nullopt, and removes nothing, if `text` begins otherwise.
 std::optional<std::uint32_t> take_number(std::string_view& text) {
   std::uint32_t number = 0;
   const auto* const end = text.data() + text.size();
@@ -98,9 +98,9 @@ base::Result<admin::ServerFigures> Program::change_server(const admin::ServerCha
   return base::Error{unknown("there is no upstream " + in_quotes(change.upstream), names)};
 }
 
-// Returns a line for each server that an operator changed, for the process that takes over. The parts of a
-// line are separated by tabs: a word; 1 if the server is drained, otherwise 0; the configured weight and its
-// replacement; the upstream; the server.
+// Returns a line for each server that an operator changed, for the process that takes over. Tabs separate the
+// parts of a line: the word "server"; 1 if the server is drained, otherwise 0; the configured weight; the
+// present weight; the upstream; the server.
 std::vector<std::string> Program::changed_servers() const {
   std::vector<std::string> lines;
   for (const auto& each : servers()) {

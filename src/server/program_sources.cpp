@@ -208,8 +208,8 @@ admin::Readiness Program::readiness() const {
           .cause = why_not_redis(**down)};
 }
 
-// Returns that weir is ready, because missing keys of tokens fail only the requests that need them. The
-// detail says whether weir has never fetched the keys of a URL.
+// Always returns ready, because missing keys of tokens fail only the requests that need them. The detail
+// names a URL whose keys weir has never fetched, if there is one.
 admin::Readiness Program::token_readiness() const {
   const auto figures = token_keys_.figures();
   const auto missing =
