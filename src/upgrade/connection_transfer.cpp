@@ -69,8 +69,8 @@ std::vector<std::string> lines_of(std::string_view listener, const proxy::Connec
 // Returns the connection that a message describes. Joins the unread bytes, which were split at line breaks.
 ReceivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
-  // If the line has a certificate, the line ends with the certificate's colon. Otherwise the line ends with a
-  // port. A certificate contains no blank.
+  // A certificate is ":BASE64:" (RFC 9440) without blanks, so a third line with a certificate ends with a
+  // colon. A third line without one ends with a port.
   auto certificate = lines[2].ends_with(':') ? lines[2].substr(lines[2].rfind(' ') + 1) : std::string();
   ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
                              .listener = std::move(lines[0]),
