@@ -125,8 +125,8 @@ base::Result<void> Client::begin() {
   return {};
 }
 
-// Places the order, and names the certificate that it replaces. If the authority rejects this for another
-// reason than its rate limit, places the order without that certificate (RFC 9773 §5).
+// Places an order that names the certificate to replace. If the authority rejects the order for another
+// reason than its rate limit, places the order again without the name of that certificate (RFC 9773 §5).
 base::Result<Client::Placed> Client::place(const Names& names, const std::string& replaces) {
   const bool tells = !replaces.empty() && !directory_.renewal_info.empty();
   auto response = post(directory_.new_order, order_text(names, tells ? replaces : std::string()));

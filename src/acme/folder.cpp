@@ -79,8 +79,8 @@ bool is_usable(const std::string& file) {
          (!net::take_certificate(context.get(), file) && !net::take_private_key(context.get(), file, file));
 }
 
-// Returns the name of the retry file. It depends on all names and the authority: weirs that share the folder
-// by mistake, with the same first name, then have different files.
+// Returns the name of the retry file. It contains a hash of all names and of the authority's URL. So weirs
+// that share the folder by mistake have different files, even if their first names are equal.
 std::string retry_file(const std::string& folder, const Names& names, const std::string& directory) {
   constexpr std::size_t kHash = 12, kMostName = 200;  // letters; a file's name has at most 255
   return folder + "/" + names.front().substr(0, kMostName) + "." +
