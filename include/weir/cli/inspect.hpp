@@ -26,13 +26,12 @@ struct ExplainOptions {
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
   // The members from `domain` to `cost` describe a question to weir (weir/ask/question.hpp). They are empty
-  // or false for any other request.
+  // or false for any other request. `exact`: only rules that name all keys of the descriptor apply.
   std::string domain;
   std::vector<std::string> descriptor;  // "KEY=VALUE"
-  // true: only rules that name all keys of the descriptor apply, as on a listener with serves = "rls"
-  bool exact = false;
-  std::string cost;   // the cost that the question states; empty: none
-  bool json = false;  // true: print the JSON of the reply unchanged
+  bool exact = false;                   // true: the descriptor is one of a call of serves = "rls"
+  std::string cost;                     // the cost that the question states; empty: none
+  bool json = false;                    // true: print the JSON of the reply unchanged
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 
