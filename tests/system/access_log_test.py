@@ -183,7 +183,7 @@ class AccessLog(TestCase):
         self.assertEqual(line["status"], 401)
         self.assertFalse({"verdict", "rule", "key"} & line.keys(), line)
 
-    def test_log_line_of_a_failure_names_the_server_and_that_of_a_malformed_head_the_client(self):
+    def test_log_line_of_a_failure_names_the_server_and_log_line_of_a_malformed_head_names_the_client(self):
         port = closed_port()
         weir, path = self.start_weir(port)
         self.assertEqual(weir.get("/").status, 502)

@@ -32,10 +32,10 @@ def configuration(more="", listener=""):
 
 
 class Guide(TestCase):
-    def test_check_has_nothing_to_say(self):
+    def test_check_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
         self.assertEqual(run_weir("check", "--strict", config=configuration())[::2], (0, ""))
 
-    def test_commands_print_the_shown_output(self):
+    def test_commands_of_the_guide_print_the_shown_output(self):
         with Weir(configuration()) as weir:
             for block in blocks(GUIDE, "console"):
                 for command, wanted in commands(block):
@@ -82,34 +82,34 @@ class Python(TestCase):
         except self.module.Refused as refused:
             return count, refused
 
-    def test_settles_with_the_real_cost(self):
+    def test_client_settles_a_permit_with_the_real_cost(self):
         count, refused = self.calls_until_refused(self.client())
         self.assertEqual((count, refused.answer["rule"]), (CALLS, "tokens"))
         self.assertTrue(1 <= refused.retry_after <= 86400, refused.answer)
         self.assertEqual(self.weir.metric("weir_decide_permits_ended_total", end="settled"), CALLS)
         self.assertEqual(self.weir.metric("weir_decide_permits"), 0)
 
-    def test_refunds_work_that_failed(self):
+    def test_client_refunds_work_that_failed(self):
         client = self.client()
         for _ in range(2 * CALLS):
             with self.assertRaisesRegex(OSError, "the model is away"):
                 self.complete(client, cost=None, fault=OSError("the model is away"))
         self.assertEqual(self.calls_until_refused(client)[0], CALLS)
 
-    def test_charges_work_that_failed_after_it_told_its_cost(self):
+    def test_client_charges_work_that_failed_after_its_cost_was_set(self):
         client = self.client()
         with self.assertRaises(OSError):
             self.complete(client, cost=BUDGET, fault=OSError())
         self.assertEqual(self.calls_until_refused(client)[0], 0)
 
-    def test_keeps_the_reserve_if_the_work_told_no_cost(self):
+    def test_client_charges_the_reserve_if_no_cost_was_set(self):
         self.assertEqual(self.calls_until_refused(self.client(), cost=None)[0], BUDGET // RESERVE)
 
     def test_users_have_their_own_budgets(self):
         client = self.client()
         self.assertEqual([self.calls_until_refused(client, user=name)[0] for name in ("ann", "bob")], [CALLS, CALLS])
 
-    def test_counts_what_is_under_way(self):
+    def test_concurrency_limit_counts_open_permits(self):
         client = self.client()
         question = {"domain": "chat", "attributes": {"user": "ann"}}
         held = [client.permit(**question) for _ in range(4)]
@@ -122,7 +122,7 @@ class Python(TestCase):
             permit.__exit__(None, None, None)
         self.complete(client)
 
-    def test_stated_cost_takes_the_place_of_one(self):
+    def test_stated_cost_is_charged_in_place_of_the_usual_cost_of_one(self):
         limits = ('[[rule]]\nname = "units"\nkey = ["descriptor:user"]\nmatch = { domains = ["bulk"] }\nalgorithm = "fixed_window"\nlimit = "100/day"\n'
                   '[[rule]]\nname = "bulk-at-once"\nkey = ["descriptor:user"]\nmatch = { domains = ["bulk"] }\nalgorithm = "concurrency"\nlimit = 1\n')
         weir = self.start(Weir(configuration(limits)))
@@ -147,13 +147,13 @@ class Python(TestCase):
 
         self.assertEqual(sorted(together(30, work)), [False] * 10 + [True] * 20)
 
-    def test_open_client_works_while_weir_is_stopped(self):
+    def test_client_that_fails_open_works_while_weir_is_stopped(self):
         port = closed_port()
         self.complete(self.client(port, fail_open=True))
         with self.assertRaises(self.module.Silent):
             self.complete(self.client(port))
 
-    def test_open_client_works_while_weir_does_not_answer_in_time(self):
+    def test_client_that_fails_open_works_while_weir_does_not_answer_in_time(self):
         pause(self.weir)
         try:
             began = time.monotonic()
@@ -164,7 +164,7 @@ class Python(TestCase):
         finally:
             self.weir.signal(signal.SIGCONT)
 
-    def test_mistakes_of_the_asker_are_thrown(self):
+    def test_client_raises_an_error_for_a_wrong_question(self):
         with self.assertRaisesRegex(RuntimeError, "400.*attributes"):
             self.client(fail_open=True).permit(attribute={"user": "ann"}).__enter__()
 
@@ -181,7 +181,7 @@ class Python(TestCase):
         eventually(lambda: weir.metric("weir_connections_open") <= 1, "only the admin's connection is open")
         self.complete(client)
 
-    def test_batch_of_100_questions_is_decided_in_order_and_of_101_rejected(self):
+    def test_batch_of_100_questions_is_decided_in_order_and_batch_of_101_is_rejected(self):
         question = {"domain": "mail", "attributes": {"customer": "acme"}}
         answers = self.client().decide(*[question] * 100)
         self.assertEqual([answer["allowed"] for answer in answers], [True] * 20 + [False] * 80)
@@ -204,7 +204,7 @@ class Python(TestCase):
         self.assertEqual(weir.metric("weir_decide_permits"), 0)
         self.assertEqual(self.calls_until_refused(client)[0], (BUDGET - 2 * RESERVE) // REAL + 1)
 
-    def test_too_many_permits(self):
+    def test_client_raises_silent_if_max_permits_are_open(self):
         weir = self.start(Weir(configuration("[server]\nworkers = 1\n", 'max_permits = 1')))
         client = self.client(weir.port)
         with client.permit(domain="chat", attributes={"user": "ann"}):

@@ -60,7 +60,7 @@ class Decide(AskTestCase):
         self.assertNotIn("rule", asker.decide(method="POST", host="other.example.com", path="/orders/1"))
         self.assertEqual([asker.decide(headers={"x-tenant": name})["allowed"] for name in ("a", "a", "b")], [True, False, True])
 
-    def test_attributes_and_the_domain_are_conditions_and_keys(self):
+    def test_attributes_and_the_domain_can_be_conditions_and_keys(self):
         weir = self.ask_weir(rule("customers", "2/1000day", key='["descriptor:customer"]', algorithm='"fixed_window"',
                                   match='{ descriptor = { plan = "free" }, domains = ["billing"] }'))
         asker = self.asker(weir)
@@ -116,7 +116,7 @@ class Decide(AskTestCase):
         answer = asker.decide({})
         self.assertEqual((answer["rule"], "WWW-Authenticate" in answer["headers"]), ("keys", True))
 
-    def test_a_queue_tells_how_long_the_asker_must_wait(self):
+    def test_answer_says_how_long_a_queued_request_must_wait(self):
         weir = self.ask_weir(rule("queue", "1/100s", key="[]", algorithm='"leaky_bucket"', queue=2))
         asker = self.asker(weir)
         waits = [asker.decide(ip=ADA) for _ in range(4)]
@@ -131,7 +131,7 @@ class Decide(AskTestCase):
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True] * 3)
         self.assertEqual(weir.metric("weir_decisions_total", rule="trial", outcome="shadow_refused"), 2)
 
-    def test_penalties_are_given_and_kept(self):
+    def test_second_refusal_does_not_start_another_penalty(self):
         weir = self.ask_weir(rule("minute", "1/1000day", penalty='{ for = "1h" }', **BY_IP))
         asker = self.asker(weir)
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True, False, False])
@@ -148,13 +148,13 @@ class Decide(AskTestCase):
         self.assertEqual(ask("gold", 4), [200, 200, 200, 429])
         self.assertEqual(ask("unknown", 1), [401])
 
-    def test_listeners_are_conditions(self):
+    def test_listener_can_be_a_condition(self):
         weir = self.ask_weir(rule("asked", "1/1000day", match='{ listener = "ask" }', **BY_IP))
         asker = self.asker(weir)
         self.assertEqual([asker.decide(ip="127.0.0.1")["allowed"] for _ in range(2)], [True, False])
         self.assertEqual(self.statuses(weir.port, 2), [200, 200])
 
-    def test_bodies_may_come_late_but_not_forever(self):
+    def test_late_body_of_a_question_is_awaited_until_head_timeout(self):
         weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP), server='head_timeout = "1s"')
         asker = self.asker(weir)
         head = b"POST /v1/decide HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
@@ -182,7 +182,7 @@ class Decide(AskTestCase):
         allowed = sum(sum(results) for results in together(8, ask))
         self.assertEqual(allowed, 100)
 
-    def test_the_log_has_the_described_request(self):
+    def test_access_log_has_the_request_that_the_question_describes(self):
         scratch = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         upstream = self.start(Upstream())
         text = config(upstream.port, rules=rule("minute", "1/1000day", **BY_IP) + LISTENER).replace('access = "off"', f'access = "{scratch / "log"}"')
@@ -195,7 +195,7 @@ class Decide(AskTestCase):
             self.assertEqual((line["client"], line["method"], line["host"], line["target"], line["verdict"], line["rule"], line["status"]),
                              (ADA, "POST", "api.example.com", "/orders?id=1", verdict, "minute", status))
 
-    def test_tokens_name_the_client(self):
+    def test_token_in_a_question_identifies_the_client(self):
         weir = self.ask_weir(rule("users", "1/1000day", key='["user"]', on_missing='"reject"', algorithm='"fixed_window"'),
                              client=f'jwt = {{ algorithm = "HS256", secret = "{SECRET}" }}\nuser = {{ claim = "sub" }}')
         asker = self.asker(weir)
@@ -205,7 +205,7 @@ class Decide(AskTestCase):
         self.assertEqual([ask(user)["status"] for user in ("ada", "ada", "bob")], [200, 429, 200])
         self.assertEqual(asker.decide(headers={"Authorization": "Bearer x.y.z"})["status"], 401)
 
-    def test_questions_wait_for_fetched_keys(self):
+    def test_question_waits_until_its_token_key_is_fetched(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         issuer = Ed25519Issuer(folder, "login")
         keys = self.start(KeyServer(folder, issuer))
@@ -216,7 +216,7 @@ class Decide(AskTestCase):
         keys.rotate("1", "2")
         self.assertEqual([asker.decide(headers={"Authorization": "Bearer " + issuer.token("2")})["status"] for _ in range(2)], [200, 429])
 
-    def test_redis_keeps_the_limit_of_two_weirs(self):
+    def test_two_weirs_share_a_limit_in_redis(self):
         redis = self.start(Redis())
         state = f'redis = {{ url = "redis://127.0.0.1:{redis.port}" }}'
         limit = rule("minute", "5/1000day", store='"redis"', **BY_IP)
@@ -224,7 +224,7 @@ class Decide(AskTestCase):
         allowed = [askers[number % 2].decide(ip=ADA)["allowed"] for number in range(8)]
         self.assertEqual(allowed, [True] * 5 + [False] * 3)
 
-    def test_question_is_refused_with_503_if_its_store_is_away_and_closed(self):
+    def test_question_gets_503_while_redis_is_down_if_on_store_failure_is_closed(self):
         redis = self.start(Redis())
         state = f'redis = {{ url = "redis://127.0.0.1:{redis.port}" }}'
         weir = self.ask_weir(rule("minute", "5/1000day", store='"redis"', on_store_failure='"closed"', **BY_IP), state=state)

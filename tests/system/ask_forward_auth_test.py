@@ -48,7 +48,7 @@ server {
 
 
 class ForwardAuth(AskTestCase):
-    def test_the_answer_is_the_decision(self):
+    def test_answer_has_the_status_and_fields_of_the_decision(self):
         weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP))
         asker = self.asker(weir)
         answers = [asker.forward_auth() for _ in range(3)]
@@ -69,7 +69,7 @@ class ForwardAuth(AskTestCase):
             return asker.forward_auth(uri="/a?x=1", X_Forwarded_Method=method, X_Tenant=tenant).status
         self.assertEqual([ask("POST", "a"), ask("POST", "a"), ask("GET", "a"), ask("POST", "b")], [200, 429, 200, 200])
 
-    def test_the_client_is_the_last_address(self):
+    def test_last_untrusted_forwarded_address_is_the_client(self):
         weir = self.ask_weir(rule("minute", "1/1000day", **BY_IP), client='trusted_proxies = ["10.0.0.0/8"]')
         asker = self.asker(weir)
         chains = ("198.51.100.1, 203.0.113.7", "198.51.100.2, 203.0.113.7", "198.51.100.1, 10.0.0.1", "198.51.100.2, 10.0.0.1",
@@ -82,7 +82,7 @@ class ForwardAuth(AskTestCase):
             self.assert_own_error(asker.request("GET", "/v1/forward-auth", headers), 400)
         self.assert_own_error(asker.forward_auth(query="?refuse=1"), 400)
 
-    def test_authorization_is_the_clients_if_the_token_has_its_own_field(self):
+    def test_authorization_has_the_key_of_the_client_if_the_token_is_in_another_field(self):
         weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'),
                              decide='token = "open-sesame-1234"',
                              client='api_key = { bearer = true }\nunknown_keys = "accept"')
@@ -94,14 +94,14 @@ class ForwardAuth(AskTestCase):
         self.assertEqual(self.asker(weir).forward_auth().status, 500, "the proxy has no token")
         self.assertEqual(weir.metric("weir_decide_denied_total"), 1)
 
-    def test_the_answer_waits_for_the_departure(self):
+    def test_answer_waits_until_the_request_may_leave_the_queue(self):
         weir = self.ask_weir(rule("queue", "2/s", key="[]", algorithm='"leaky_bucket"', queue=5))
         began = time.monotonic()
         statuses = together(4, lambda _: Asker(weir.ask_port).forward_auth().status)
         self.assertEqual(statuses, [200] * 4)
         self.assertGreaterEqual(time.monotonic() - began, 1.45, "the last of four departs after 1.5 s")
 
-    def test_an_asker_that_leaves_returns_its_charge(self):
+    def test_asker_that_leaves_while_it_waits_is_refunded(self):
         weir = self.ask_weir(rule("queue", "1/1000s", key="[]", algorithm='"leaky_bucket"', queue=1), rule("minute", "100/1000day", **BY_IP))
         first = self.asker(weir)
         self.assertEqual(first.forward_auth().status, 200)
@@ -174,7 +174,7 @@ class ByAllWays(AskTestCase):
             client = RlsClient(channel)
             return sum(hits for _ in range(self.REQUESTS) if client.code("edge", {"a": "b"}, hits=hits) == OK)
 
-    def test_one_limit_is_exact_to_the_unit(self):
+    def test_limit_is_exact_across_all_ways_to_ask(self):
         units = together(len(self.ways) * self.CLIENTS, lambda number: self.ways[number % len(self.ways)]())
         left = self.decide(cost=1)  # the last units may have been too few for a cost of two or three
         self.assertEqual(sum(units) + left, self.LIMIT)

@@ -77,7 +77,7 @@ class Behind:
     def ask_often(self, count, **request):
         return [self.ask(**request).status for _ in range(count)]
 
-    def test_check_has_nothing_to_say(self):
+    def test_check_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
         folder = self.weir.folder
         environment = {**os.environ, "WEIR_ASK_TOKEN": TOKEN}
         done = subprocess.run([WEIR, "check", "--strict", folder / "weir.toml"], capture_output=True, text=True, timeout=2 * PATIENCE,
@@ -89,7 +89,7 @@ class Behind:
         self.assertEqual(sorted(statuses), [200] * 5 + [429] * 7)
         self.assertEqual(len(self.upstream.exchanges), 5, "refused requests do not reach the application")
 
-    def test_refusal_says_when_to_return(self):
+    def test_refusal_says_when_to_retry(self):
         self.assertEqual(self.ask_often(5), [200] * 5)
         refused = self.ask()
         self.assertEqual((refused.status, refused["content-type"]), (429, "application/json"), refused.raw)
@@ -133,7 +133,7 @@ class Behind:
         self.assertEqual(self.upstream.exchanges[-1].body, body)
         self.assertEqual(self.ask(method="POST", body=body).status, 200)
 
-    def test_status_of_the_application_remains(self):
+    def test_client_gets_the_status_of_the_application(self):
         self.assertEqual(self.ask("/forbidden").status, 403)
 
     def test_questions_use_few_connections(self):
@@ -196,17 +196,17 @@ class BehindNginx(Behind, TestCase):
         self.weir = self.start(Weir(on_free_ports(listener, "") + text))
         self.proxy = self.start(self.make_proxy())
 
-    def test_refusals_of_nginx_itself_remain(self):
+    def test_request_that_nginx_itself_denies_gets_403(self):
         proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", "location / { deny 127.0.0.5;")))
         self.assertEqual(self.ask("/", proxy=proxy, source="127.0.0.5").status, 403)
         self.assertEqual(self.ask("/", proxy=proxy).status, 200)
 
-    def test_another_weir_answers_if_one_is_away(self):
+    def test_second_weir_is_asked_if_the_first_is_unreachable(self):
         both = f"server 127.0.0.1:{closed_port()} max_fails=0; server 127.0.0.1:{self.weir.port};"
         proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", both)))
         self.assertEqual(self.ask_often(12, proxy=proxy), [200] * 5 + [429] * 7)
 
-    def test_return_comes_before_the_question(self):
+    def test_return_directive_answers_without_a_question(self):
         ping = "location = /ping { auth_request /_weir; return 200 pong; } location / {"
         proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", ping)))
         self.assertEqual(self.ask("/ping", proxy=proxy).body, b"pong")

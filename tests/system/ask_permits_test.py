@@ -111,7 +111,7 @@ class Permits(AskTestCase):
         weir.wait_for("reloaded")
         self.assertEqual(ask(weir.ports[2])[0], [200] + [503] * 7, "a reload keeps the count")
 
-    def test_a_permit_is_settled_by_askers_of_its_listener_or_of_its_token(self):
+    def test_only_askers_of_the_same_listener_or_token_can_settle_a_permit(self):
         listeners = "".join(f'[[listener]]\naddress = "127.0.0.1:0"\nserves = "decide"\n{token}\n'
                             for token in ('token = "one"', 'token = "one"', 'token = "two"', ""))
         weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP), more=listeners)
@@ -137,7 +137,7 @@ class Permits(AskTestCase):
         weir.wait_for("reloaded")
         self.assertEqual(settle(open_one, "new", permit), 200, "the listener is the same after the reload")
 
-    def test_rules_settle_by_the_answer_of_the_askers_server(self):
+    def test_rule_settles_by_the_response_that_the_asker_reports(self):
         login = rule("login", "5/1000day", key='["ip"]', algorithm='"sliding_log"', charge='{ status = ["401"] }', match='{ path = "/login" }')
         tokens = rule("tokens", "1000/1000day", cost='{ response_json = "/usage/total", reserve = 100 }', match='{ path = "/chat" }', **BY_IP)
         weir = self.ask_weir(login, tokens)
@@ -161,7 +161,7 @@ class Permits(AskTestCase):
         self.assertEqual(asker.settle(permit, cost=10).status, 200)
         eventually(lambda: asker.decide(ip=ADA)["remaining"] >= 80, "Redis has the settlement")
 
-    def test_wrong_settlements_get_400_and_say_what_to_write(self):
+    def test_wrong_settlement_gets_400_and_advice_what_to_write(self):
         weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, permit=True)["permit"]
@@ -174,7 +174,7 @@ class Permits(AskTestCase):
             self.assertIn(asker.settle(unknown, refund=True).status, (400, 404), unknown)
         self.assertEqual(asker.settle(permit, refund=True).status, 200)
 
-    def test_a_stop_ends_permits(self):
+    def test_weir_stops_without_waiting_for_open_permits(self):
         weir = self.ask_weir(rule("tokens", "100/1000day", **BY_IP))
         asker = self.asker(weir)
         for _ in range(50):

@@ -64,7 +64,7 @@ class QuestionsInTheLog(TestCase):
         told, rules = self.replay(weir, log, ADDRESSES)
         self.assertEqual((rules["addresses"]["met"], told["newly_refused"]), (12, 1), "the last question costs 2 units")
 
-    def test_replay_believes_the_log_about_values_that_it_hides(self):
+    def test_replay_leaves_out_only_rules_that_need_a_hidden_value(self):
         weir, log = self.record(["replay", "question"], PER_USER)
         by_name = rule("ann", "1/1000day", key="[]", match='{ descriptor = { user = "ann" } }', **WINDOW)
         _, rules = self.replay(weir, log, PER_USER, by_name)

@@ -46,7 +46,7 @@ class Limits(Guide):
         limit = answer.statuses[1].current_limit
         self.assertEqual((limit.requests_per_unit, limit.unit, answer.statuses[1].limit_remaining), (5, DAY, 4))
 
-    def test_refusal_names_the_descriptor_and_says_when_to_return(self):
+    def test_refusal_names_the_descriptor_and_says_when_to_retry(self):
         self.assertEqual(self.codes(self.edge, 5, self.address, self.report), [OK] * 5)
         refused = self.edge.ask("edge", self.address, self.report)
         self.assertEqual((refused.overall_code, [status.code for status in refused.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
@@ -67,7 +67,7 @@ class Limits(Guide):
         turned = dict(reversed(self.report.items()))
         self.assertEqual(self.codes(self.edge, 3, self.report) + self.codes(self.edge, 3, turned), [OK] * 5 + [OVER_LIMIT])
 
-    def test_rule_applies_only_to_exactly_its_keys(self):
+    def test_rule_applies_only_to_descriptors_with_exactly_its_keys(self):
         self.assertEqual(self.names(self.edge.ask("edge", {**self.report, "plan": "free"}, {"kind": "report"}, {"kind": "page", "api_key": "a"})),
                          ["", "", ""])
         self.assertEqual(self.names(self.edge.ask("edge", {**self.address, "path": "/"})), [""])
@@ -90,7 +90,7 @@ class Limits(Guide):
         words = command.replace("--config /etc/weir/weir.toml", f"--admin 127.0.0.1:{self.weir.admin}").split()[1:]
         self.assertRegex(run_weir(*words)[1], "(?s)per-address .*admits.*answer +200")
 
-    def test_refused_call_charges_its_other_descriptors_if_each_decides_by_itself(self):
+    def test_refused_call_charges_its_other_descriptors_if_descriptors_is_each(self):
         """descriptors = "each": refused calls charge the other descriptors, as with Envoy's own service."""
         each = self.client(configurations()[0], lambda text: text.replace('serves = "rls"', 'serves = "rls"\ndescriptors = "each"'))
         self.assertEqual(self.codes(each, 50, self.address, self.report), [OK] * 5 + [OVER_LIMIT] * 45)
@@ -98,7 +98,7 @@ class Limits(Guide):
 
 
 class TokenBudgets(Guide):
-    def test_request_that_passes_the_budget_completes_and_the_next_one_is_refused(self):
+    def test_request_that_exceeds_the_budget_is_completed_and_the_next_one_is_refused(self):
         client = self.client(configurations()[1])
         check = {"user": "ann", "hits": 0}
         for tokens in (60_000, 70_000):

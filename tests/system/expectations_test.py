@@ -127,7 +127,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().body, b"abc")
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
-    def test_request_succeeds_if_body_100_continue_or_response_arrives_just_as_the_wait_ends(self):
+    def test_request_succeeds_if_the_body_or_100_continue_or_the_response_arrives_just_as_the_wait_ends(self):
         """Clients have similar timers: curl sends the body after a second. The test stops the weir process. So weir finds
         all events at once when it continues."""
         on = threading.Event()

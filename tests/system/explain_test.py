@@ -405,7 +405,7 @@ class KeysByShownText(ExplainTestCase):
             self.frees("per-key", text, "paulas-key", 2)
         self.assertEqual(self.keys("rule=per-key&key=user:paula")[1]["key"], [f"api_key of paula {digest[:8]}"])
 
-    def test_digest_in_the_access_log_names_a_key_that_no_list_shows(self):
+    def test_digest_in_the_access_log_identifies_a_key_even_if_top_is_0(self):
         for more in ({}, {"store": '"redis"'}):
             state = ""
             if more:

@@ -74,7 +74,7 @@ class Histograms(LatencyTestCase):
                 self.assertEqual(read.of("weir_local_reply_seconds_count"), 6)
                 self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 2)
 
-    def test_latency_of_a_route_ends_with_the_body_and_that_of_an_upstream_with_the_head(self):
+    def test_latency_of_a_route_ends_with_the_body_and_latency_of_an_upstream_ends_with_the_head(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 seen, never = threading.Event(), threading.Event()
@@ -110,7 +110,7 @@ class Histograms(LatencyTestCase):
         seen.set()
         self.assertEqual(client.wire.read_exactly(4), b"body")
 
-    def test_metric_of_an_upstream_counts_each_attempt_and_that_of_a_route_each_request(self):
+    def test_metric_of_an_upstream_counts_attempts_and_metric_of_a_route_counts_requests(self):
         def reply(exchange):
             exchange.send(answer(status="503 Busy") if len(self.upstream.exchanges) + len(other.exchanges) == 1 else answer())
 

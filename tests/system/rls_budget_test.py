@@ -37,7 +37,7 @@ class Budgets(RlsTestCase):
         """Charges as Envoy does when a stream is done. Returns the code."""
         return client.code("ai", {"user": user, "hits": tokens})
 
-    def test_charges_bind_the_checks_after_them(self):
+    def test_check_after_a_charge_sees_what_remains(self):
         for settings in ALGORITHMS:
             with self.subTest(settings):
                 _, client = self.budget(**settings)
@@ -60,7 +60,7 @@ class Budgets(RlsTestCase):
         self.assertEqual(self.charge(client, 50), OVER_LIMIT)
         self.assertIn(int(fields_of(client.ask("ai", {"user": "ann", "hits": 0}))["retry-after"]), range(200 * 3600, 201 * 3600 + 1))
 
-    def test_debt_is_paid_in_time(self):
+    def test_debt_decreases_as_time_passes(self):
         _, client = self.budget(limit="10/s", burst=10)
         began = time.monotonic()
         self.assertEqual(self.charge(client, 25), OK)
@@ -75,7 +75,7 @@ class Budgets(RlsTestCase):
         self.assertEqual(self.check(client), (OK, 100))
         self.assertEqual(weir.metric("weir_decide_questions_total", api="rls", result="allowed"), 41)
 
-    def test_concurrent_charges_are_all_taken(self):
+    def test_no_charge_is_lost_if_many_are_concurrent(self):
         weir, client = self.budget(limit="1000/1000day", **WINDOW)
         together(40, lambda _: self.charge(client, 20))
         self.assertEqual(self.check(client), (OK, 200))
@@ -91,7 +91,7 @@ class Budgets(RlsTestCase):
         self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
         self.assertEqual(client.ask("ai", {"path": "/chat"}).statuses[0].limit_remaining, 0)  # the refused call has charged nothing
 
-    def test_each_descriptor_by_itself(self):
+    def test_check_and_charge_of_one_call_are_decided_separately_if_descriptors_is_each(self):
         _, client = self.budget(rule("calls", "2/1000day", key=by("path"), **WINDOW), descriptors="each", **WINDOW)
         self.assertEqual(client.code("ai", {"path": "/chat"}, {"user": "ann", "hits": 150}), OK)
         answer = client.ask("ai", {"path": "/chat"}, {"user": "ann", "hits": 0})
@@ -103,7 +103,7 @@ class Budgets(RlsTestCase):
             self.assertEqual(client.code("ai", {"user": "ann", "hits": 0}), OK)
         self.assertEqual(self.charge(client, 10), OK)
 
-    def test_decide_checks_and_charges_in_the_same_way(self):
+    def test_decide_listener_checks_and_charges_as_an_rls_listener_does(self):
         weir, client = self.budget(rule("calls", "2/1000day", key='["ip"]', **WINDOW), **WINDOW)
         asker = self.start(Asker(weir.ports[1]))
         question = {"ip": "203.0.113.7", "attributes": {"user": "ann"}}
@@ -127,7 +127,7 @@ class Budgets(RlsTestCase):
         self.assertEqual(self.charge(client, 100), OK)
         self.assertEqual(self.check(client), (OVER_LIMIT, 0))
 
-    def test_check_sees_a_penalty_and_begins_none(self):
+    def test_check_is_refused_during_a_penalty_and_starts_none(self):
         weir = self.weir(rule("calls", "1/30day", key=by("user"), penalty='{ after = 2, for = "366day", most = "366day" }', **WINDOW),
                          state=self.stored())
         client = self.client(weir)
@@ -142,7 +142,7 @@ class Budgets(RlsTestCase):
             self.assertEqual(self.charge(client, 1), OVER_LIMIT)
         self.assertGreater(retry_after(), 365 * 86400)
 
-    def test_check_of_an_elastic_rule_counts_under_none_of_its_limits(self):
+    def test_check_charges_neither_limit_of_an_elastic_rule(self):
         weir = self.weir(rule("calls", "2/1000day", key=by("user"), elastic='{ limit = "4/1000day", while_load_below = 1 }', **WINDOW),
                          state=self.stored())
         client = self.client(weir)
@@ -165,7 +165,7 @@ class BudgetsInRedis(Budgets):
         self.assertEqual(self.charge(first, 150), OK)
         eventually(lambda: self.check(second) == (OVER_LIMIT, 0), "the other weir sees the debt")
 
-    def test_charge_is_taken_though_redis_answers_too_late(self):
+    def test_charge_reaches_redis_even_if_redis_answers_too_late(self):
         redis = self.start(Redis())
         weir = self.weir(rule("tokens", "100/1000day", key=by("user"), overdraft="true", **WINDOW),
                          state=f'store = "redis"\nredis = {{ url = "{redis.url}", timeout = "300ms" }}')
@@ -177,7 +177,7 @@ class BudgetsInRedis(Budgets):
         redis.process.send_signal(signal.SIGCONT)
         eventually(lambda: self.check(client) == (OVER_LIMIT, 0), "Redis has made the charge")
 
-    def test_check_of_a_leased_rule_spends_no_unit(self):
+    def test_check_uses_no_unit_of_a_rule_with_a_lease(self):
         weir = self.weir(rule("calls", "100/1000day", key=by("user"), lease='"10%"', **WINDOW), state=self.stored())
         client = self.client(weir)
         for _ in range(20):

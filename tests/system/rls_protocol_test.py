@@ -89,7 +89,7 @@ class Faults(ProtocolTestCase):
         self.asker = self.client(self.server)
         self.good = rls_request(self.asker.messages, "edge", {"path": "/"}).SerializeToString()
 
-    def test_malformed_calls_are_invalid_arguments_and_say_why(self):
+    def test_malformed_call_gets_invalid_argument_and_the_reason(self):
         cases = {b"\x0a\xff": "the message is no valid RateLimitRequest", b"": "the call has no domain",
                  text_field(1, "edge"): "the call has no descriptors",
                  rls_request(self.asker.messages, "", {"a": "b"}).SerializeToString(): "the call has no domain",
@@ -106,13 +106,13 @@ class Faults(ProtocolTestCase):
         octets = text_field(1, "edge") + more + text_field(15, "new") + b"\x50\x07"
         self.assertEqual([self.asker.send(octets).overall_code for _ in range(4)], [OK] * 3 + [OVER_LIMIT])
 
-    def test_framing_other_than_one_message_is_an_invalid_argument(self):
+    def test_body_that_is_not_exactly_one_message_gets_invalid_argument(self):
         self.assertEqual(self.status(self.server, framed(self.good)), "0")
         for body in (b"", b"\0", framed(self.good)[:-1], framed(self.good) * 2, framed(self.good) + b"\0"):
             self.assertEqual(self.status(self.server, body), "3", body)
         self.assertEqual(self.server.metric("weir_decide_questions_total", api="rls", result="error"), 5)
 
-    def test_compressed_messages_are_unimplemented(self):
+    def test_compressed_message_gets_unimplemented(self):
         answer, status = self.octets(self.server, framed(gzip.compress(self.good), 1), fields=[("grpc-encoding", "gzip")])
         self.assertEqual((status["grpc-status"], answer["grpc-accept-encoding"]), ("12", "identity"))
         channel = self.start(insecure(f"127.0.0.1:{self.server.port}"))
@@ -120,12 +120,12 @@ class Faults(ProtocolTestCase):
         large = rls_request(self.asker.messages, "edge", {"path": "/" * 1000}).SerializeToString()
         self.refused(grpc.StatusCode.UNIMPLEMENTED, lambda: call(large, timeout=PATIENCE, compression=grpc.Compression.Gzip))
 
-    def test_messages_above_a_mebibyte_exhaust_resources(self):
+    def test_message_above_a_mebibyte_gets_resource_exhausted(self):
         large = rls_request(self.asker.messages, "edge", {"path": "/" * (1 << 20)}).SerializeToString()
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: self.asker.send(large))
         self.assertEqual(self.status(self.server, framed(b"")[:1] + b"\xff" * 4), "8")
 
-    def test_malformed_deadlines_are_internal_errors(self):
+    def test_malformed_deadline_gets_an_internal_error(self):
         errors = self.server.metric("weir_decide_questions_total", api="rls", result="error")
         for timeout in ("1", "1x", "-1S", "123456789S"):
             self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", timeout)]), "13", timeout)
@@ -133,7 +133,7 @@ class Faults(ProtocolTestCase):
         self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", "20S")]), "0")
         self.assertEqual(self.status(self.server, framed(self.good), fields=[("grpc-timeout", "0S")]), "4")
 
-    def test_unknown_methods_are_unimplemented(self):
+    def test_unknown_method_gets_unimplemented(self):
         channel = self.start(insecure(f"127.0.0.1:{self.server.port}"))
         for path in ("/x.Y/Z", "/envoy.service.ratelimit.v3.RateLimitService/Other", "/grpc.health.v1.Health/Watch"):
             self.refused(grpc.StatusCode.UNIMPLEMENTED, lambda path=path: channel.unary_unary(path)(b"", timeout=PATIENCE))
@@ -158,13 +158,13 @@ class Faults(ProtocolTestCase):
 
 
 class Health(ProtocolTestCase):
-    def test_services_are_serving(self):
+    def test_health_check_reports_every_service_as_serving(self):
         client = self.service(LOGINS)
         for service in ("", *SERVICES):
             self.assertEqual(client.health(service), SERVING, service)
         self.refused(grpc.StatusCode.NOT_FOUND, lambda: client.health("x.Y"))
 
-    def test_weir_that_will_drain_is_not_serving_but_answers(self):
+    def test_weir_reports_not_serving_before_the_drain_but_still_answers_calls(self):
         weir = self.weir(LOGINS, server='drain_delay = "1min"')
         client = self.client(weir)
         weir.signal(signal.SIGTERM)
@@ -220,7 +220,7 @@ class Stores(ProtocolTestCase):
                                 state=self.state(timeout))
         return self.client(self.server)
 
-    def test_redis_has_the_counts(self):
+    def test_counts_are_shared_in_redis(self):
         client = self.service_with_redis("closed")
         self.assertEqual(self.codes(client, 4, "edge", {"user": "ann"}), [OK] * 3 + [OVER_LIMIT])
         other = self.service_with_redis("closed")
@@ -239,13 +239,13 @@ class Stores(ProtocolTestCase):
             self.assertEqual([status.current_limit.name for status in answer.statuses], ["wide", "tight"])
         self.assertEqual(client.ask("edge", {"path": "/"}).statuses[0].limit_remaining, 2)
 
-    def test_closed_rule_without_redis_is_unavailable(self):
+    def test_call_gets_unavailable_without_redis_if_on_store_failure_is_closed(self):
         client = self.service_with_redis("closed")
         self.redis.kill()
         details = self.refused(grpc.StatusCode.UNAVAILABLE, lambda: client.ask("edge", {"user": "ann"}))
         self.assertEqual(details, "the limiter's store cannot be reached; please retry")
 
-    def test_descriptors_each_keeps_the_charges_before_a_failure(self):
+    def test_failed_call_keeps_its_earlier_charges_if_descriptors_is_each(self):
         weir = self.weir(rule("paths", "3/day", key=by("path"), **WINDOW), descriptors="each", state=self.state(),
                          more=rule("shared", "3/day", key=by("user"), store='"redis"', on_store_failure='"closed"', **WINDOW))
         client = self.client(weir)

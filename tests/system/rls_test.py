@@ -102,7 +102,7 @@ class Decisions(RlsTestCase):
         self.assertEqual(self.codes(client, 3, "edge", {"path": "/"}), [OK] * 3)
         self.assertEqual(weir.metric("weir_decisions_total", rule="trial", outcome="shadow_refused"), 2)
 
-    def test_penalty_refuses_for_longer(self):
+    def test_penalty_makes_a_refusal_last_longer(self):
         client = self.service(rule("guesses", "1/5min", key=by("user"), penalty='{ after = 2, for = "1h" }'))
         self.assertEqual(client.code("edge", {"user": "ann"}), OK)
         self.assertLessEqual(int(fields_of(client.ask("edge", {"user": "ann"}))["retry-after"]), 300)
@@ -112,7 +112,7 @@ class Decisions(RlsTestCase):
         client = self.service(rule("units", "10/day", key=by("user"), **WINDOW))
         self.assertEqual([client.code("edge", {"user": "ann"}, hits=hits) for hits in (8, 5, 2, 1)], [OK, OVER_LIMIT, OK, OVER_LIMIT])
 
-    def test_answer_waits_for_the_departure(self):
+    def test_answer_waits_until_the_call_may_leave_the_queue(self):
         weir = self.weir(rule("spaced", "5/s", key=by("user"), algorithm='"leaky_bucket"', queue=3))
         client = self.client(weir)
         began = time.monotonic()
@@ -134,7 +134,7 @@ class Descriptors(RlsTestCase):
             with self.subTest(descriptor):
                 self.assertFalse(client.ask("edge", descriptor).statuses[0].HasField("current_limit"))
 
-    def test_together_charges_all_descriptors_or_none(self):
+    def test_call_charges_all_its_descriptors_or_none_if_descriptors_is_together(self):
         client = self.service(rule("wide", "5/day", key=by("path"), **WINDOW), rule("tight", "2/day", key=by("user"), **WINDOW))
         pair = {"path": "/"}, {"user": "ann"}
         self.assertEqual(self.codes(client, 2, "edge", *pair), [OK, OK])
@@ -143,7 +143,7 @@ class Descriptors(RlsTestCase):
             self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
         self.assertEqual(client.ask("edge", {"path": "/"}).statuses[0].limit_remaining, 2)
 
-    def test_descriptors_each_charges_every_descriptor_separately(self):
+    def test_call_charges_every_descriptor_separately_if_descriptors_is_each(self):
         client = self.service(rule("wide", "5/day", key=by("path"), **WINDOW), rule("tight", "2/day", key=by("user"), **WINDOW),
                               descriptors="each")
         pair = {"path": "/"}, {"user": "ann"}
@@ -197,25 +197,25 @@ class Objections(RlsTestCase):
         self.assertEqual((fields["content-type"], "retry-after" in fields), ("application/json", False))
         return json.loads(answer.raw_body)["message"], fields
 
-    def test_missing_value_is_over_limit(self):
+    def test_call_without_the_key_of_the_rule_is_over_limit(self):
         weir = self.weir(self.USERS)
         client = self.client(weir)
         self.assertIn("nothing that identifies", self.objection(client, {"path": "/"}, {"path": "/x"})[0])
         self.assertEqual(client.ask("edge", {"user": "ann"}).statuses[0].limit_remaining, 2)
         self.assertEqual(weir.metric("weir_decide_questions_total", api="rls", result="refused"), 1)
 
-    def test_missing_credential_is_over_limit(self):
+    def test_call_without_a_required_credential_is_over_limit(self):
         client = self.service(rule("keys", "3/day", key='["api_key"]', on_missing='"reject"'))
         self.assertIn("www-authenticate", self.objection(client, {"path": "/"})[1])
 
-    def test_more_charges_than_weir_can_make_are_over_limit(self):
+    def test_call_that_needs_too_many_charges_is_over_limit(self):
         rules = [rule(name, "9/day", key=by("path"), **WINDOW) for name in ("one", "two")]
         client = self.service(*rules)
         many = [{"path": str(number)} for number in range(17)]
         self.objection(client, *many)
         self.assertEqual(client.ask("edge", *many[:16]).statuses[0].limit_remaining, 8)
 
-    def test_each_other_descriptor_is_charged_by_itself(self):
+    def test_other_descriptors_are_charged_if_one_lacks_the_key_and_descriptors_is_each(self):
         client = self.service(self.USERS, descriptors="each")
         answer = client.ask("edge", {"user": "ann"}, {"path": "/"}, {"user": "ann"})
         self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT, OK]))
@@ -237,7 +237,7 @@ class Costs(RlsTestCase):
         self.assertEqual(self.client_of.code("edge", {"user": "ann"}, hits=91), OVER_LIMIT)
         self.assertEqual(self.remaining({"user": "ann"}, hits=90), [0])
 
-    def test_hits_addend_of_a_descriptor_goes_first(self):
+    def test_hits_addend_of_a_descriptor_replaces_that_of_the_call(self):
         self.assertEqual(self.remaining({"user": "ann", "hits": 20}, {"user": "bob"}, hits=10), [80, 90])
 
     def test_descriptor_with_a_hits_addend_of_0_is_checked_and_not_charged(self):

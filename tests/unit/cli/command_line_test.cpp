@@ -38,7 +38,7 @@ Said say(std::vector<std::string> words) {
   return {code, std::move(out), ::testing::internal::GetCapturedStderr()};
 }
 
-TEST(CommandLine, OptionsVersionAndHelpPrintTheirText) {
+TEST(CommandLine, VersionAndHelpOptionsPrintTheirText) {
   for (const char* way : {"version", "--version"}) {
     SCOPED_TRACE(way);
     EXPECT_THAT(say({way}).out,

@@ -20,7 +20,7 @@ std::vector<std::string> alert_mistakes(const std::string& lines) {
 }
 constexpr const char* kHook = "webhook = \"https://hooks.example.com/weir?x=1#y\"\n";
 
-TEST(Alerts, AlertGetsItsSettingsAndTheDefaultsOfTheRest) {
+TEST(Alerts, AlertHasTheConfiguredSettingsAndDefaultsForTheRest) {
   const auto settings = parse_settings(
       alert(std::string("rule = \"login\"\nrefused_above = \"100/min\"\n") + kHook), "weir.toml");
   ASSERT_EQ(settings.alerts.size(), 1U);
@@ -75,7 +75,7 @@ TEST(Alerts, AlertMayWatchEachClientOfARule) {
   EXPECT_EQ(one("max_clients = 100\n").max_clients, 100U);
 }
 
-TEST(Alerts, RejectsAThresholdForEachClientThatDoesNotFitTheAlert) {
+TEST(Alerts, RejectsAPerClientThresholdThatDoesNotFitTheAlert) {
   const auto of = [](const std::string& lines) { return alert_mistakes(lines + kHook); };
   EXPECT_THAT(
       of("rule = \"login\"\nrefused_above = \"9/s\"\nkey_refused_above = \"1/s\"\n"),

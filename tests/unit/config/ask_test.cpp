@@ -43,7 +43,7 @@ TEST(AskListener, HasDefaults) {
   EXPECT_EQ(parse(kLeast).listeners.at(0).serves, Serves::Proxy);
 }
 
-TEST(AskListener, ReadsItsKeys) {
+TEST(AskListener, ReadsItsSettings) {
   const auto decide =
       parse(asked("serves = \"decide\"\ntoken = \"t\"\npermit_ttl = \"5s\"\nmax_permits = 7\n")).listeners[0];
   EXPECT_EQ(decide.ask.token, "t");
@@ -52,7 +52,7 @@ TEST(AskListener, ReadsItsKeys) {
   EXPECT_FALSE(parse(asked("serves = \"rls\"\ndescriptors = \"each\"\n")).listeners[0].ask.together);
 }
 
-TEST(AskListener, OfRlsWithTlsOffersOnlyHttp2) {
+TEST(AskListener, RlsListenerWithTlsOffersOnlyHttp2) {
   const Folder folder;
   const net::Certificates made;
   folder.write("a.crt", contents(made.cert()));
@@ -72,7 +72,7 @@ TEST(AskListener, NeedsNoRouteAndNoUpstream) {
               ElementsAre("weir.toml:1: route: missing; expected at least one [[route]]"));
 }
 
-TEST(AskListener, ThatOthersCanReachNeedsATokenOrCertificates) {
+TEST(AskListener, ListenerThatOtherMachinesCanReachNeedsATokenOrClientCertificates) {
   EXPECT_THAT(
       mistakes_in(reachable("serves = \"decide\"\n")),
       ElementsAre("weir.toml:11: listener[#2].token: missing; expected a token, because 10.0.0.1:8081 can be "
@@ -90,7 +90,7 @@ TEST(AskListener, ThatOthersCanReachNeedsATokenOrCertificates) {
   EXPECT_THAT(mistakes_in(with("[[listener]]\naddress = \"unix:/run/ask\"\nserves = \"rls\"\n")), IsEmpty());
 }
 
-TEST(AskListener, ThatDemandsCertificatesNeedsNoToken) {
+TEST(AskListener, ListenerThatDemandsClientCertificatesNeedsNoToken) {
   const Folder folder;
   const net::Certificates made;
   folder.write("a.crt", contents(made.cert()));
@@ -105,7 +105,7 @@ TEST(AskListener, ThatDemandsCertificatesNeedsNoToken) {
   EXPECT_THAT(mistakes_in(tls(""), folder.file(kFile)), ElementsAre(HasSubstr("token: missing")));
 }
 
-TEST(AskListener, RejectsKeysOfOtherListeners) {
+TEST(AskListener, RejectsSettingsOfOtherKindsOfListeners) {
   EXPECT_THAT(mistakes_in(reachable("token = \"0123456789abcdef\"\n")),
               ElementsAre("weir.toml:13: listener[#2].token: only a listener with serves = \"decide\" or "
                           "serves = \"rls\" uses this; expected serves = \"decide\" or serves = \"rls\" "
@@ -139,7 +139,7 @@ TEST(AskListener, WarnsIfItsPermitsNeedMuchMemory) {
   EXPECT_THAT(of("20000"), Not(Contains(HasSubstr("max_permits"))));
 }
 
-TEST(AskListener, IsShownWithoutItsToken) {
+TEST(AskListener, DescriptionOmitsTheToken) {
   const auto shown = [](const std::string& more) { return describe(parse(asked(more))); };
   EXPECT_THAT(
       shown("serves = \"decide\"\ntoken = \"s3cret\"\n"),
@@ -185,7 +185,7 @@ TEST(QuestionRules, AreShownBelowTheRoutes) {
   EXPECT_THAT(text.substr(at), AllOf(HasSubstr("rule \"all\""), HasSubstr("rule \"by-user\"")));
 }
 
-TEST(QuestionRules, ThatNobodyAsksAreWarnedOf) {
+TEST(QuestionRules, CauseAWarningIfNoListenerAnswersQuestions) {
   EXPECT_THAT(warnings_of(with(kQuestionRules)),
               Contains("rule \"by-user\" needs a domain, which only a question has, but no listener answers "
                        "questions; write serves = \"decide\" or \"rls\" in a [[listener]]"));
@@ -193,7 +193,7 @@ TEST(QuestionRules, ThatNobodyAsksAreWarnedOf) {
               Contains(HasSubstr("rule \"r\" needs a descriptor, which only a question has")));
 }
 
-TEST(QuestionRules, WithSettingsThatOnlyRequestsHaveAreWarnedOf) {
+TEST(QuestionRules, WarningNamesBandwidthIfAllListenersAnswerQuestions) {
   const std::string paced = "[[rule]]\nname = \"b\"\nbandwidth = \"1MiB/s\"\nkey = [\"ip\"]\n";
   EXPECT_THAT(warnings_of(asked("serves = \"decide\"\n" + paced)),
               ElementsAre("rule \"b\" has bandwidth, which has no effect: no listener forwards requests, and "
@@ -202,7 +202,7 @@ TEST(QuestionRules, WithSettingsThatOnlyRequestsHaveAreWarnedOf) {
               Not(Contains(HasSubstr("has bandwidth"))));
 }
 
-TEST(QuestionRules, ThatNeedTheEndOfARequestAreWarnedOfIfOnlyEnvoyAsks) {
+TEST(QuestionRules, CauseAWarningIfTheyNeedTheEndOfARequestAndOnlyEnvoyAsks) {
   const std::string rls = "serves = \"rls\"\n", decide = "serves = \"decide\"\n";
   const std::string held =
       "[[rule]]\nname = \"h\"\nalgorithm = \"concurrency\"\nlimit = 5\nkey = [\"descriptor:user\"]\n";
@@ -267,7 +267,7 @@ TEST(QuestionRules, OverdraftIsReadAndShown) {
                    .overdraft);
 }
 
-TEST(QuestionRules, RejectOverdraftsThatCannotBeCharged) {
+TEST(QuestionRules, RejectOverdraftBesideSettingsThatExcludeIt) {
   const std::string by_user = "key = [\"descriptor:user\"]\noverdraft = true\n";
   const auto mistake = [&](const std::string& limit, const std::string& more = "") {
     return mistakes_in(with("[[rule]]\nname = \"x\"\n" + limit + by_user + more));
@@ -292,7 +292,7 @@ TEST(QuestionRules, RejectOverdraftsThatCannotBeCharged) {
               ElementsAre(HasSubstr("overdraft: found beside lease")));
 }
 
-TEST(QuestionRules, ConditionsCountWhereRulesAreCompared) {
+TEST(QuestionRules, ComparisonOfRulesIncludesDomainsAndDescriptors) {
   const auto rules = parse(asked("serves = \"decide\"\n[[rule]]\nname = \"a\"\nlimit = \"1/s\"\nmatch = { "
                                  "domains = [\"a\"] }\n[[rule]]\nname = \"b\"\nlimit = \"1/s\"\nmatch = { "
                                  "domains = [\"a\"], descriptor = { k = \"v\" } }\n[[rule]]\nname = "

@@ -24,7 +24,7 @@ TEST(Differences, ListEachLineOnceInTheOrderOfTheText) {
               ElementsAre("no longer: z", "no longer: old", "now: y", "now: new", "now: a"));
 }
 
-TEST(Differences, IgnoreTheOrderOfLinesRepeatedLinesAndBlankLines) {
+TEST(Differences, IgnoreBlankLinesRepeatedLinesAndTheOrderOfLines) {
   EXPECT_THAT(differences("b\na\n    c\na\n    c\n", "a\n    c\n\n   \nb\n"), IsEmpty());
   EXPECT_THAT(differences("route 1\n    rule a\n    rule b\n", "route 1\n    rule b\n    rule a\n"),
               IsEmpty());
@@ -112,7 +112,7 @@ TEST_F(UnshownDifferences, AreEmptyForEqualConfigurations) {
   EXPECT_THAT(unshown_differences(read(by_keys_ + alert("/a")), read(by_keys_ + alert("/a"))), IsEmpty());
 }
 
-TEST_F(UnshownDifferences, ReportChangedApiKeysAndKeyHolders) {
+TEST_F(UnshownDifferences, ReportChangedApiKeysAndKeyOwners) {
   const auto before = read(by_keys_);
   const auto told = ElementsAre("now: the keys file has other keys, or says other things of them");
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"b\"\n")), told);

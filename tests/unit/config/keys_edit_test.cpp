@@ -49,7 +49,7 @@ TEST(KeysEdit, NewKeyIsWrittenOnlyAsItsDigest) {
   EXPECT_EQ(set("# none", "secret", {}).keys.size(), 1U) << "the last line has no line break";
 }
 
-TEST(KeysEdit, ChangeOfAHolderKeepsTheKeyAndTheComments) {
+TEST(KeysEdit, ChangeOfTheOwnerKeepsTheKeyAndTheComments) {
   const auto edited = set(kKeys, "a", {.user = "ann", .org = "acme", .tier = "pro", .service = ""});
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text,
@@ -73,7 +73,7 @@ TEST(KeysEdit, ChangedLineKeepsItsComment) {
       "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"pro\"  # until May\norg= \"z\"#y\r\n");
 }
 
-TEST(KeysEdit, ValuesOfAHolderThatAChangeDoesNotNameAreKept) {
+TEST(KeysEdit, ChangeKeepsTheValuesThatItDoesNotName) {
   const auto edited = edit_keys(
       kKeys, "keys.toml",
       {.id = ApiKeys::id_of(ApiKeys::digest("a")), .owner = policy::ApiKeyOwnerChange{.tier = "pro"}});

@@ -17,7 +17,7 @@ class KeysFileTest : public ::testing::Test {
   KeysFile keys_;
 };
 
-TEST_F(KeysFileTest, HolderOfAKeyIsFoundIfTheFileHasTheKeyOrItsDigest) {
+TEST_F(KeysFileTest, OwnerOfAKeyIsFoundIfTheFileHasTheKeyOrItsDigest) {
   const auto& ring = read(
                          "[[key]]\nkey = \"a\"\nuser = \"paula\"\ntier = \"gold\"\n"
                          "[[key]]\norg = \"acme\"\n"
@@ -32,7 +32,7 @@ TEST_F(KeysFileTest, HolderOfAKeyIsFoundIfTheFileHasTheKeyOrItsDigest) {
   EXPECT_EQ(ring.find("c"), nullptr);
 }
 
-TEST_F(KeysFileTest, EachTierHasTheLineOfItsFirstKeyAndWhetherItsKeysNameHolders) {
+TEST_F(KeysFileTest, TierHasTheLineOfItsFirstKeyAndSaysIfAnyKeyNamesAnOwner) {
   read(
       "[[key]]\nkey = \"a\"\ntier = \"gold\"\n[[key]]\nkey = \"b\"\ntier = \"gold\"\nuser = \"u\"\n"
       "[[key]]\nkey = \"c\"\ntier = \"free\"\n");

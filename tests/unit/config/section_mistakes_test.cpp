@@ -630,7 +630,7 @@ const WrongConfiguration kWrongSections[] = {
 
 class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(SectionMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
+TEST_P(SectionMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -175,7 +175,7 @@ TEST(Settings, UnnamedRoutesWithTheSamePathGetDifferentLabels) {
   EXPECT_EQ(routes[3].name, "/a#2");
 }
 
-TEST(Settings, KeyHoldersAreReadFromTheKeysFileAndNoPlainKeyIsStored) {
+TEST(Settings, KeyOwnersAreReadFromTheKeysFileAndNoPlainKeyIsStored) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"

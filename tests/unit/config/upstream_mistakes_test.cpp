@@ -250,7 +250,7 @@ const WrongConfiguration kWrongUpstreams[] = {
 
 class UpstreamMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(UpstreamMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
+TEST_P(UpstreamMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

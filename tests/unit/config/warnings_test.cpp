@@ -297,7 +297,7 @@ TEST(Warnings, WarnIfOneClientCanFillASharedQueue) {
   EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "the rule has no queue";
 }
 
-TEST(Warnings, WarnOfUnusedUpstreamsOfKeysThatNoRequestHasAndOfRulesThatReadEveryBody) {
+TEST(Warnings, WarnOfUnusedUpstreamsAndOfKeysThatNoRequestHasAndOfRulesThatReadEveryBody) {
   const auto every_body = HasSubstr("rule \"x\" reads the body of every request into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
@@ -417,7 +417,7 @@ TEST(Warnings, WarnIfAnAnswerWithAServerErrorIsChargedTheReservedCost) {
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
-TEST(Warnings, WarnIfOneClientsContentLengthCanReserveALimitThatClientsShare) {
+TEST(Warnings, WarnIfOneClientCanUseUpASharedLimitByItsContentLength) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" reserves the Content-Length that a client states"));
   for (const char* bodies : {"request", "both"})

@@ -61,7 +61,7 @@ TEST_F(AdaptationTest, LimitOfEachRuleFollowsItsOwnUpstream) {
   EXPECT_EQ(factor(1), 11) << "no answer in this period";
 }
 
-TEST_F(AdaptationTest, OnlyTheAnswersSinceTheLastPeriodCount) {
+TEST_F(AdaptationTest, AnswersOfEarlierPeriodsAreNotCounted) {
   answers_[8] = {.all = 1000, .failed = 1000, .measured = 0, .time = {}};
   watch({adapting("r", 1, "api")});
   adaptation_.end_period();

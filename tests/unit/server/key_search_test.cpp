@@ -86,7 +86,7 @@ TEST_F(KeySearch, WholeLabelFindsAClientWhoseShownLabelIsTruncated) {
   EXPECT_THAT(find({"user:" + name}), ElementsAre(kNobody));
 }
 
-TEST_F(KeySearch, CompleteDigestNamesAClientThatNoListShows) {
+TEST_F(KeySearch, CompleteDigestFindsAClientThatNoListShows) {
   const auto read = read_digest(std::vector{base::in_hex(kNobody)});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, kNobody);

@@ -92,7 +92,7 @@ TEST(WorkerThread, WorkerDoesNotStartWithASocketThatItCannotWatch) {
   }
 }
 
-TEST(WorkerThread, WorkerContinuesIfItCannotWatchASocketOfAReload) {
+TEST(WorkerThread, WorkerContinuesIfItCannotWatchASocketThatAReloadAdds) {
   Callbacks callbacks;
   callbacks.worker.start();
   callbacks.worker.listen_on(0, unwatchable_socket(), {.tls = {}, .most_sessions = 100});

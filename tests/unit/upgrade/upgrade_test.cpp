@@ -181,7 +181,7 @@ std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_i
   return arrived;
 }
 
-TEST(ConnectionHandoff, ConnectionArrivesWithAddressesSubjectAndUnreadBytes) {
+TEST(ConnectionHandoff, ConnectionArrivesWithItsAddressesCertificateSubjectAndUnreadBytes) {
   const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
                                   *base::IpAddress::parse("2001:db8::1"), 51234, 443};
   const auto arrived = passed({.ends = ends,

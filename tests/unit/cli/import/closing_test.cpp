@@ -51,7 +51,7 @@ bool forwards(const Imported& result) {
   return result.toml.find("\nupstream = ") != std::string::npos;
 }
 
-TEST(ImportAccess, EachAuthDirectiveIsDisabledOnlyByItsOwnOff) {
+TEST(ImportAccess, OffDisablesOnlyTheAuthDirectiveThatItBelongsTo) {
   EXPECT_FALSE(forwards(imported_location("auth_basic off;", "auth_request /auth;")));
   EXPECT_FALSE(forwards(imported_location("auth_request off;", "auth_basic x;")));
   EXPECT_FALSE(forwards(imported_location("auth_jwt x; auth_basic off;")));
@@ -126,7 +126,7 @@ TEST(ImportAccess, Ipv4AndIpv6ListenersOfAPortAreMergedOnlyIfTheyHaveTheSameServ
       HasSubstr("address = \"[::]:80\""));
 }
 
-TEST(ImportAccess, MethodsNotListedInLimitExceptGet403) {
+TEST(ImportAccess, MethodsThatLimitExceptDoesNotListAreRefusedWith403) {
   const auto result = imported_location("limit_except GET post { deny all; }");
   EXPECT_THAT(result.toml, HasSubstr("match = { methods = [\"GET\", \"HEAD\", \"POST\"] }\nupstream = "));
   EXPECT_THAT(result.toml, HasSubstr("respond = { status = 403 }"));
@@ -135,7 +135,7 @@ TEST(ImportAccess, MethodsNotListedInLimitExceptGet403) {
               Contains(HasSubstr("limit_except: no equal for its block; weir answers 403 to other methods")));
 }
 
-TEST(ImportAccess, PathPrefixOfAnUntranslatableRegexThatMayDenyRequestsGets403) {
+TEST(ImportAccess, LocationWithAnUntranslatableRegexThatMayDenyRequestsAnswers403) {
   const auto closed = imported(R"(server { location ~ "^/private [ab ]rea/" { deny all; }
                                   location ~ ^/(?!public) { auth_basic x; } })");
   EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/private%20\" }\nrespond = { status = 403 }"));
@@ -193,7 +193,7 @@ TEST(ImportCloses, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   EXPECT_TRUE(forwards(imported_location("allow all;", "listen unix:/run/a;", "deny unix:;")));
 }
 
-TEST(ImportCloses, ListenerGetsTheNewestMinimumTlsVersionOfItsServers) {
+TEST(ImportCloses, ListenerGetsTheHighestMinimumTlsVersionOfItsServers) {
   const std::string files = " ssl_certificate a; ssl_certificate_key b; ";
   const auto two = [&](const std::string& one, const std::string& other) {
     Notes notes;
@@ -211,7 +211,7 @@ TEST(ImportCloses, ListenerGetsTheNewestMinimumTlsVersionOfItsServers) {
   EXPECT_THAT(two("", "").first, HasSubstr("min_version = \"1.2\""));
 }
 
-TEST(ImportCloses, ListenerForIpv6OnlyAnswers403ToIpv4Clients) {
+TEST(ImportCloses, ListenerThatIsOnlyForIpv6Answers403ToIpv4Clients) {
   const std::string location = "location / { proxy_pass http://127.0.0.1:1; } ";
   const auto alone = imported("server { listen [::]:80; " + location + "}");
   EXPECT_THAT(

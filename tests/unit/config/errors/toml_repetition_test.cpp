@@ -69,7 +69,7 @@ TEST(TomlRepetition, ErrorShowsADoubledEqualsSignAndTheCorrectLine) {
         "2: found == after path; write path = \"/a\""}});
 }
 
-TEST(TomlRepetition, ErrorShowsADoubledCommaBracketSignOrDot) {
+TEST(TomlRepetition, ErrorShowsADoubledCommaOrBracketOrSignOrDot) {
   expect_repetitions(
       {{"[[rule]]\nkey = [\"ip\",, \"user\"]\n", "2: found two commas; write one"},
        {"[[rule]]\nkey = [, \"user\"]\n", "2: found a comma before the first value; remove it"},

@@ -181,7 +181,7 @@ const WrongConfiguration kWrongEdits[] = {
 
 class EditMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(EditMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
+TEST_P(EditMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -109,7 +109,7 @@ TEST(AdaptMistakes, ErrorSaysThatARuleCannotHaveBothAdaptAndLease) {
                           "earlier limit; expected one of them"));
 }
 
-TEST(AdaptMistakes, ErrorCountsTheTiersAndOverridesOfARuleThatHasMoreThanAHundred) {
+TEST(AdaptMistakes, ErrorSaysHowManyTiersAndOverridesARuleHasIfTheyAreMoreThanAHundred) {
   const auto with_tiers = [](int count) {
     std::string tiers;
     for (int i = 0; i < count; ++i) tiers += "t" + std::to_string(i) + " = { limit = \"1/s\" }, ";

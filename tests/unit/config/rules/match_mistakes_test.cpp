@@ -193,7 +193,7 @@ const WrongConfiguration kWrongConditions[] = {
 
 class MatchMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(MatchMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
+TEST_P(MatchMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

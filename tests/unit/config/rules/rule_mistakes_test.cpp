@@ -519,7 +519,7 @@ const WrongConfiguration kWrongRules[] = {
 
 class RuleMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(RuleMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
+TEST_P(RuleMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
