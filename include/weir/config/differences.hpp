@@ -12,7 +12,7 @@ struct Settings;
 // Returns the differences in the order of the texts, each difference once:
 // - "no longer: LINE" for each line that only `before` has;
 // - "now: LINE" for each line that only `now` has;
-// - "now in this order: …" for routes, or overrides of a rule, whose order changed: the first match decides.
+// - "now in this order: …" if routes, or overrides of a rule, have another order: the first match decides.
 //
 // An indented line is reported with the label of its parent line, which is the text before ": ". A line of a
 // rule is reported without its route, because the rule may appear under many routes. If a rule in both texts

@@ -2,8 +2,8 @@
 //
 // The text uses JSON Schema draft 4, because taplo (the engine of the editor plugin Even Better TOML)
 // supports that version. Every configuration that weir accepts is valid under the schema. Some invalid
-// configurations are valid under the schema as well: it cannot express a reference to a missing upstream, or
-// keys that exclude each other. Only weir itself finds such mistakes.
+// configurations are valid, too, because JSON Schema cannot express that an upstream must exist, or that two
+// keys exclude each other. Only weir itself finds such mistakes.
 #pragma once
 
 #include <string>

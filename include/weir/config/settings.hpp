@@ -31,7 +31,7 @@ namespace weir::config {
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: there is no admin listener
   std::string token;                      // empty: requests need no token
-  std::size_t top = 64;                   // clients in each of a rule's lists (by cost, by refusals); 0: none
+  std::size_t top = 64;                   // longest list of top clients of a rule; 0: weir counts no clients
 };
 
 struct LogSettings {
@@ -64,7 +64,7 @@ using Locations = std::map<std::string, std::string>;
 // A file whose content is part of the configuration.
 struct WatchedFile {
   std::string path;
-  net::FileStamp stamp;  // from before weir read the file
+  net::FileStamp stamp;  // taken before weir read the file
 };
 
 struct Settings {

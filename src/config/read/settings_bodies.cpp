@@ -1,5 +1,5 @@
-// Reads the settings about request bodies: the words of a match, the cost at a JSON pointer, and the largest
-// number of bytes to read.
+// Reads the settings that look into request bodies: `body_contains` and `json` of a match, `json` of a cost,
+// and `max_body`.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/body.hpp"

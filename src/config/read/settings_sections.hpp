@@ -44,7 +44,7 @@ struct ReadContext {
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   bool acme_is_set = false;                     // true: the file has [acme], even with a mistake
   std::string acme_folder{};                    // acme.folder; empty if there is none
-  std::map<std::string, acme::Names> acme_names{};  // the lists of `acme` so far, by their first names
+  std::map<std::string, acme::Names> acme_names{};  // lists of `acme` read so far; the key is the first name
   std::vector<std::string> listeners{};             // names of the listeners read so far
   bool proxies = false;                             // true: a listener forwards requests
   bool answers = false;                             // true: a listener answers questions

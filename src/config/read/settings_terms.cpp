@@ -21,7 +21,7 @@ bool is_pointer_text(std::string_view text) noexcept {
   return text.starts_with('/');
 }
 
-// Returns the weight in millionths; nullopt if it is not above 0, too large, or has more than six places.
+// Returns the weight in millionths; nullopt if it is not above 0, too large, or has more than six decimals.
 std::optional<std::uint64_t> parse_weight(const Node& node) noexcept {
   if (const auto* whole = std::get_if<std::int64_t>(&node.value))
     return *whole >= 1 && *whole <= kMostWeight
@@ -83,7 +83,7 @@ class TermsReader {
     if (weights.entries.empty())
       table_.mistake(key_, "found none; expected pointers with weights, such as { " + sample_ + " = 1 }");
   }
-  // Adds a term for JSON pointers that "|" separates.
+  // Adds one term for JSON pointers that "|" separates. The first pointer with a value counts.
   void add_pointers(std::string_view text, int line, std::uint64_t weight) {
     CostTerm term{.weight = weight};
     for (std::size_t at = 0; at <= text.size();) {

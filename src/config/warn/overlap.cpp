@@ -15,8 +15,8 @@ bool is_exact(std::string_view path) {
   return !path.starts_with('~') && !path.ends_with('*');
 }
 
-// Returns the match's path as the configuration writes it. Returns an empty text if the match has no path, or
-// a regular expression, which this code does not analyse.
+// Returns the match's path as the configuration writes it. Returns an empty text if the match has no path.
+// Also returns an empty text for a regular expression, because this code does not analyse it.
 std::string plain_path(const policy::Match& match) {
   if (!match.path) return {};
   auto text = match.path->describe();

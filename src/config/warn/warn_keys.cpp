@@ -167,7 +167,7 @@ bool is_bounded(const policy::Rule& rule, const Settings& settings) {
                      [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
 }
 
-// Returns true if the rule counts clients by address, or at least clients without credentials.
+// Returns true if the rule counts clients, or at least clients without credentials, by their addresses.
 bool counts_addresses(const policy::Rule& rule) {
   const auto falls_back_on_ip = [](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(),

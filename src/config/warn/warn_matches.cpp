@@ -56,9 +56,10 @@ const policy::Variant* chosen_override(const policy::Rule& rule) {
   return found != rule.overrides.end() ? &*found : nullptr;
 }
 
-// Returns the first character that the expression requires but that paths do not have when rules compare
-// them; '\0' if there is none. Ignores characters in classes such as [^;]. Returns '\0' for expressions with
-// alternatives, groups, quoted texts or named classes, because not every character in them is required.
+// Returns the first of the characters ; # ? that the expression requires although weir cuts them off before
+// rules compare the path. Returns '\0' if there is none. Ignores characters in classes such as [^;]. Returns
+// '\0' for expressions with alternatives, groups, quoted texts or named classes, because not every character
+// in them is required.
 char never_in_paths(std::string_view expression) {
   constexpr std::string_view kCutOff = ";#?";
   constexpr std::string_view kOptional = "?*{";

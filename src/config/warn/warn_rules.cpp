@@ -80,7 +80,7 @@ void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
 }
 
 // Warns if a rule refuses every request that does not state its cost. Does not warn if the default cost is
-// the highest admitted cost plus 1: then the operator has made a stated cost obligatory on purpose.
+// the highest admitted cost plus 1, because operators write this to make a stated cost obligatory.
 void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
   const auto most = most_at_once(rule);

@@ -105,7 +105,7 @@ http::FieldNames read_trusted_fields(const TableReader& table, const policy::Cli
   return fields;
 }
 
-// Reads the list of databases. The first database that knows something about an address counts.
+// Reads the list of databases. For each address, weir uses the first database that knows something about it.
 void read_geo(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
   constexpr const char* kExpected = "; expected a database in MaxMind's format";
   const auto texts = table.texts("geo");

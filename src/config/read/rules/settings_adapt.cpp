@@ -73,8 +73,8 @@ limit::AdaptTerms read_terms_of(const TableReader& table) {
   return terms;
 }
 
-// Makes a limiter for each reduced limit of a rule with `adapt` (each factor below kWholeFactor). Returns an
-// empty text on success, or why a limiter cannot be made.
+// Makes the limiters for the reduced limits of a rule with `adapt`: one for each factor below kWholeFactor.
+// Returns an empty text on success, or why a limiter cannot be made.
 template <class Numbers>
 std::string scale(Numbers& numbers, limit::Cost least) {
   const auto add = [&](const limit::Limiter& whole, policy::ScaledLimiters& all) -> std::string {
