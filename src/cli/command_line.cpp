@@ -153,8 +153,8 @@ int do_explain(const Words& words) {
       words, [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Upgrades a running weir. If the user names the configuration file, waits as long as its settings allow an
-// upgrade to take. Otherwise waits for kUnknown.
+// Upgrades a running weir. If the user names the configuration file, waits at most as long as the file's
+// settings allow an upgrade to take. Otherwise waits at most kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return with_admin(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {

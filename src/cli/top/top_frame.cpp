@@ -269,8 +269,8 @@ class Frame {
     }
   }
 
-  // Returns a client's name with its cost and the error of the cost. Omits the two numbers if there is no
-  // room for them.
+  // Returns a client's name with its cost and the largest possible error of the cost. Omits the two numbers
+  // if there is no room for them.
   static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
                           std::size_t longest) {
     constexpr std::size_t kBriefCost = 7, kAddress = 15;

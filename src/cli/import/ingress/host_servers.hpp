@@ -29,7 +29,7 @@ struct IngressHost {
   std::optional<Certificate>
       certificate;  // if present, the host has TLS; has no file names if the secret is unknown
   std::string app_root;
-  bool regex = false;  // all paths of the host are regular expressions
+  bool regex = false;  // true: all paths of the host are regular expressions
 };
 
 // Returns true if rewrite-target changes the path.

@@ -19,7 +19,7 @@ namespace weir::cli::nginx {
 struct Zone {
   Position position;
   std::vector<std::string> key;       // parts of weir's key; empty: all requests count together
-  bool usable = true;                 // false: weir has no key for a variable of the zone's key
+  bool usable = true;                 // false: weir has no equal for a variable in the zone's key
   bool by_server = false;             // the key has $server_name, so each server has its own counters
   bool by_address = false;            // the key has the client's address
   unsigned optional = 0;              // number of parts of the key that a request may lack
@@ -162,7 +162,7 @@ struct HostName {
 struct Server {
   Position position;
   std::string label;   // beginning of the names of the server's routes
-  bool named = false;  // $server_name has a value
+  bool named = false;  // true: $server_name has a value
   std::vector<HostName> names;
   std::vector<Listen> listens;
   Scope scope;

@@ -12,8 +12,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Header fields that weir itself sets in requests. `value`: the value in proxy_set_header with which nginx
-// sets the same; "": any value.
+// Header fields that weir itself sets in requests. `value`: the value in proxy_set_header that has the same
+// effect; "": any value.
 struct OwnField {
   std::string_view name, value;
 };

@@ -215,7 +215,8 @@ std::string fault_of_redirect(const PlaceholderText& url) {
   return parsed ? policy::fault_of_location(*parsed) : parsed.error().message;
 }
 
-// Reads a `return` that redirects. If weir cannot redirect to the URL, adds a note, and weir answers 404.
+// Reads a `return` that redirects. If weir cannot redirect to the URL, adds a note and makes the location
+// answer 404.
 void read_redirect(const Directive& directive, const Server& server, Action& action, Notes& notes) {
   auto text = directive.arguments.empty() ? std::string() : directive.arguments.back();
   constexpr std::string_view kHost = "$http_host";
