@@ -42,7 +42,8 @@ std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings
   return std::make_shared<const proxy::Http2Settings>(settings);
 }
 
-// Returns null if the listener proxies. `open_permits`: counts the permits of the listener.
+// Returns the settings for a listener that answers questions; null for a listener that forwards requests.
+// `open_permits`: counts the permits of the listener.
 std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& listener,
                                                  const std::shared_ptr<proxy::PermitCount>& open_permits) {
   using Api = proxy::AskSettings::Api;

@@ -81,7 +81,8 @@ class WorkerThread {
   // Serves a connection that another process has accepted. Closes the connection if the listener no longer
   // exists. Any thread may call this.
   void adopt(std::size_t listener, upgrade::ReceivedConnection arrived);
-  // Lets health checks fail, because drain() will be called soon. Any thread may call this.
+  // Makes health checks of this worker fail from now on, because drain() will be called soon. Any thread may
+  // call this.
   void announce_stop();
   // Stops accepting connections and finishes the open requests. Then the worker's thread ends. Any thread may
   // call this.
