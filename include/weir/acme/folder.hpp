@@ -1,7 +1,7 @@
 // The folder for the files that weir needs to order certificates (ACME). Several weirs may share it.
 //
 // - account.pem: the account's key.
-// - NAME.pem: the key, the certificate and its chain. NAME is the certificate's first name.
+// - NAME.pem: the key, the certificate and its chain. NAME is the first DNS name of the certificate.
 // - NAME.HASH.retry: how many orders failed in a row, and when weir may order again. HASH is a hash of the
 //   names and the authority.
 // - challenges/TOKEN: a pending challenge, which every weir that shares the folder answers.
