@@ -12,8 +12,7 @@
 
 namespace weir::config {
 
-// The change of one API key. `digest` says which; for a key that is in the file, `id`, its ApiKeys::id_of(),
-// can say so instead.
+// The change of one API key. The key is given by `digest` or, if the file has it, by `id` (ApiKeys::id_of()).
 struct KeyEdit {
   std::optional<policy::ApiKeys::Sha256> digest{};
   std::string id{};  // used if `digest` is absent

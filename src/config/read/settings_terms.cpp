@@ -1,5 +1,5 @@
 // Reads costs that are the sum of numbers in a JSON body. Also reads `reserve`: what weir charges until the
-// response reports the cost, a constant or numbers in the request's body.
+// response reports the cost. It is a constant, or comes from numbers in the request's body.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/cost.hpp"
