@@ -213,9 +213,9 @@ net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& 
 }
 
 // Returns the limiter to which the shown key belongs; nullopt if unknown. The digest of a client does not
-// show which limiter of the rule counts it. But from one name of a client, policy::name_under() computes the
-// names under the other limiters, such as an elastic limit. If `from` is the right limiter, the key table may
-// have one of these names.
+// show which limiter of the rule counts it. But policy::name_under() computes the client's names under the
+// other limiters, such as an elastic limit. If the key table has a name that was computed from the limiter
+// `from`, the limiter is `from`.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;
