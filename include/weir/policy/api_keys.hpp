@@ -1,4 +1,5 @@
-// The known API keys and their holders. Immutable; only digests of the keys are stored.
+// The known API keys, and for each key its holder: the user, org, tier and service that own the key.
+// Immutable; only digests of the keys are stored.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -17,7 +18,7 @@ struct ApiKeyOwner {
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
-// A change of the holder of an API key. An absent member keeps the holder's value.
+// A change of the holder of an API key (an ApiKeyOwner). An absent member keeps the holder's value.
 struct ApiKeyOwnerChange {
   std::optional<std::string> user{}, org{}, tier{}, service{};
   // Returns the holder after the change.

@@ -23,7 +23,7 @@ struct ChargeSource {
   // applies to the whole request.
   std::uint32_t descriptors = 0;
   // For a rule with `overdraft`: the units to charge once the request is decided, whatever the decision is.
-  // The charge of this line is then a check (limit::Charge::cost).
+  // The charge in the bill then only checks the limit (limit::Charge::cost is 0).
   limit::Cost overdraft = 0;
 };
 
@@ -41,9 +41,9 @@ class Bill {
     outcomes_.emplace_back();
     return true;
   }
-  // Adds the cost, the overdraft and the descriptors to the charge that the same rule already has for this
-  // key. An elastic rule has two charges, and both change. Returns the sum of the costs and overdrafts;
-  // nullopt if the rule has no charge for this key.
+  // Adds `cost`, and the overdraft and the descriptors of `source`, to the charge that the rule of `source`
+  // already has for `key`. An elastic rule has two charges, and both change. Returns the cost plus the
+  // overdraft of the changed charge; nullopt if the rule has no charge for `key`.
   std::optional<limit::Cost> merge(const ChargeSource& source, const limit::Key& key,
                                    limit::Cost cost) noexcept;
   void clear() noexcept {
@@ -77,8 +77,8 @@ struct ChargeRef {
   std::size_t index = 0;
   friend bool operator==(const ChargeRef&, const ChargeRef&) = default;
 };
-// Returns the rule's charge that logs name: the first that refuses, or else the first. A rule has several
-// charges if it applies to several descriptors.
+// Returns the charge of the rule that logs show: the first charge that refuses, or the first charge if none
+// refuses. A rule has several charges if it applies to several descriptors.
 [[nodiscard]] ChargeRef charge_of(std::span<const Bill* const> bills, const Rule& rule) noexcept;
 
 }  // namespace weir::policy

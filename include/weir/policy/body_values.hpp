@@ -64,7 +64,7 @@ class JsonPointers {
   // A place in a document on the way to the value of a pointer: a member of an object, or an element of an
   // array.
   struct Node {
-    // key: a name or array index; value: the node of this name or index, as an index of nodes_
+    // for each name of a member or index of an array: its node, as an index of nodes_
     std::map<std::string, int, std::less<>> below{};
     // the index of the value at this node; kNone: no pointer ends here
     int value = kNone;
@@ -102,8 +102,8 @@ class FormNames {
     std::size_t value;    // the index of the value
   };
 
-  // A field name with brackets. The key of the map has one '[' between two parts of the name, because Rack
-  // (Ruby) ignores further brackets.
+  // A field name with brackets. Its key in BracketedNames has one '[' between two parts of the name, because
+  // Rack (Ruby) ignores further brackets.
   struct Bracketed {
     std::string name;   // the name in lower case
     std::size_t value;  // the index of the value

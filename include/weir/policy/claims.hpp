@@ -19,7 +19,8 @@ namespace weir::policy {
 // Returns true if the rule may apply and needs claims: for its key, its conditions, its tiers and overrides,
 // or for the client's name in its queue.
 [[nodiscard]] bool needs_claims(const Rule& rule, const Request& request);
-// Returns true if an unverified token decides whether the rule applies, or which of its tiers and overrides.
+// Returns true if an unverified token decides whether the rule applies, or which of its tiers and overrides
+// applies.
 [[nodiscard]] bool depends_on_token(const Rule& rule, const Request& request);
 // Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(RuleList rules, const Request& request);

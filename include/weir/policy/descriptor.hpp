@@ -25,7 +25,7 @@ struct DescriptorEntry {
 struct Descriptor {
   std::vector<DescriptorEntry> entries;
   // the cost under rules that name a value of this descriptor; nullopt: the descriptor has no cost of its
-  // own; 0: checks, charges nothing
+  // own; 0: these rules check their limits, but charge nothing
   std::optional<limit::Cost> cost{};
   // True: a rule applies only if the descriptor has exactly the keys that the rule names. False: the
   // descriptor may have more keys.

@@ -130,10 +130,10 @@ class Evaluation {
     paced.clear();
   }
 
-  // Decides what happens to the charges of `remote` in `unanswered`, which Redis could not make. If one of
-  // them belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
-  // Otherwise adds the charges of rules with on_store_failure = "local" to `fallback`, under their keys in
-  // the key table, drops all other charges, and returns null.
+  // Decides what happens to the charges that Redis could not make. `unanswered`: the positions of these
+  // charges in `remote`. If one of them belongs to an enforced rule with on_store_failure = "closed", adds
+  // nothing and returns that rule. Otherwise adds the charges of rules with on_store_failure = "local" to
+  // `fallback`, under their keys in the key table, drops all other charges, and returns null.
   //
   // `fallback` may already contain the local charges of the request, because the key table makes all charges
   // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
@@ -154,7 +154,7 @@ class Evaluation {
                                         base::TimePoint now) noexcept;
 
 // Combines the outcomes of all bills, except shadow charges. Decision::rule points to a rule of a bill.
-// * If any outcome is a refusal, the decision is Reject and reports the longest refusal.
+// * If any outcome is a refusal, the decision is Reject and reports the refusal with the longest wait.
 // * Otherwise, if any outcome has a delay, the decision is Delay, by the longest delay.
 // * Otherwise the decision admits the request at once.
 //

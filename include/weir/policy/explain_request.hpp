@@ -21,7 +21,7 @@
 
 namespace weir::policy {
 
-// The parts of a described question that a request does not have.
+// The members that a described question has in addition to those of a request.
 struct ExplainQuestion {
   std::string domain{};
   std::vector<std::pair<std::string, std::string>> descriptor{};  // keys and values

@@ -32,8 +32,8 @@ struct AddressDigest {
 };
 
 // Returns the digest that names a client in a rule. An empty attribute counts as missing. If a part of the
-// key is missing, uses the client's address if on_missing is "ip", and returns nullopt otherwise. REQUIRES:
-// `applied` is one of the rule's limiters.
+// key is missing, uses the client's address if on_missing is "ip", and returns nullopt otherwise. `key`: the
+// secret key of the digest. REQUIRES: `applied` is one of the rule's limiters.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 

@@ -55,7 +55,7 @@ struct Request {
   std::string_view domain{};                  // the domain that the question names; empty: none
   std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
   const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
-  // The cost that the question states. This cost replaces Rule::cost of rules without `cost_from`, except
+  // The cost that the question states. This cost replaces Rule::cost of rules without `cost_from`, but not of
   // concurrency limits. If a descriptor has its own cost, that cost counts instead. 0: the question only
   // checks all its limits, and nothing is charged.
   std::optional<limit::Cost> stated_cost{};

@@ -43,8 +43,8 @@ struct RouteEdits {
   std::optional<PathRewrite> path;
 };
 
-// The treatment of an ambiguous path: servers may read it in several ways, and rules or routes tell these
-// readings apart.
+// Says what weir does with a request if servers may read its path in several ways, and if rules or routes
+// give different results for these readings.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only

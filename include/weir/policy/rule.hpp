@@ -113,7 +113,8 @@ struct Adapt {
 };
 
 // One limiter for each reduced factor of a rule (or tier, or override) with `adapt`: element i grants i + 1
-// twentieths of the limit, up to kWholeFactor - 1. Empty if the rule does not adapt.
+// twentieths of the limit. The last element grants kWholeFactor - 1 twentieths. Empty if the rule does not
+// adapt.
 using ScaledLimiters = std::vector<limit::SharedLimiter>;
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate

@@ -15,7 +15,7 @@
 namespace weir::policy {
 
 // Reads one streamed response. Its memory is bounded, however long the stream or a record is: 48 KiB, and 12
-// KiB for each pointer of the settlement. For streams of language models it is 1 to 8 KiB.
+// KiB for each pointer of the settlement. A stream of a language model needs 1 to 8 KiB.
 class StreamCost {
  public:
   // `settlement` must outlive the object. REQUIRES: its kind is Json.

@@ -18,10 +18,9 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches a body for all words in one pass. A bit set has one bit for the first octets (up to four) of each
-// word.
-// At each position in the body, the words are compared only if the bit for the octets at this position is
-// set. Building the bit set takes less time than reading a body.
+// Searches a body for all words in one pass. `begins_` has one bit for each hash of up to four octets. The
+// bits of the octets with which the words begin are set. At a position of the body, the words are compared
+// only if the bit of the octets there is set. Setting the bits takes less time than reading a body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {

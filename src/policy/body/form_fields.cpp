@@ -57,7 +57,7 @@ bool has_unicode_escape(std::string_view raw) noexcept {
 
 constexpr std::string_view kBrackets = "[]";
 
-// Returns the name with one '[' between its parts: "user[email" for "user[email]". Rack takes any number of
+// Returns the name with one '[' between its parts: "user[email" for "user[email]". Rack accepts any number of
 // brackets of either kind between two parts, and around a name.
 std::string parts_of(std::string_view name) {
   std::string parts;
@@ -149,8 +149,8 @@ class FormNameSearch {
     for (auto found = first; found != last; ++found)
       if (found->second.name != name_) values_[found->second.value].fault = BodyFault::Respelled;
   }
-  // Returns true if the field's name has a '[' at each position where `read` has a '['. PHP reads "user[name"
-  // as "user_name", but not if a ']' follows.
+  // Returns true if the field's name has a '[' at each position where `read`, the name in the form, has a
+  // '['. PHP reads "user[name" as "user_name", but not if a ']' follows.
   static bool has_same_brackets(std::string_view field, std::string_view read) noexcept {
     return std::equal(read.begin(), read.end(), field.begin(), field.end(),
                       [](char one, char other) { return one != '[' || other == '['; });

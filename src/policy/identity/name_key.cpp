@@ -4,9 +4,9 @@
 // * The client's digest uses the secret key. For each part of the rule's key it hashes the kind of the
 //   attribute, the attribute's name if it has one, and the value. For a header, it hashes a 1 before the
 //   value.
-// * The mark uses no key. It hashes the rule's name. If the state is in Redis in another form than 0, it then
-//   hashes 4 and the form (see form_of()). For the elastic limit it hashes 3. Last, it hashes 0 for the rule,
-//   1 and the identity for an override, or 2 and the name for a tier.
+// * The mark uses no secret key. It hashes the rule's name. If the state is in Redis in another form than 0,
+//   it then hashes 4 and the form (see form_of()). For the elastic limit it hashes 3. Last, it hashes 0 for
+//   the rule, 1 and the identity for an override, or 2 and the name for a tier.
 //
 // So weir digests the client once for all rules with the same key, and knows the marks before any request.
 // Two names are equal only if the xor of the clients' digests equals the xor of the marks. A client without

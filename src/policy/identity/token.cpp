@@ -199,8 +199,8 @@ const TokenIssuer* find_issuer(const Issuers& issuers, const boost::json::object
 }
 
 // Chooses the issuer of a token by the unverified claim `iss`. A single issuer is chosen without reading
-// `iss`, which is checked later with the other claims. But if weir fetches the keys of this issuer, `iss`
-// must fit already here: a token of another issuer must not cause a fetch. Stores the claims in `claims` if
+// `iss`, which is checked later with the other claims. But if weir fetches the keys of this issuer, `iss` is
+// checked at once, because a token of another issuer must not cause a fetch. Stores the claims in `claims` if
 // they were read. Returns a fault if no issuer fits.
 std::variant<const TokenIssuer*, TokenFault> choose_issuer(const Issuers& issuers, const Parts& parts,
                                                            std::optional<boost::json::object>& claims) {

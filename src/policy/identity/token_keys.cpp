@@ -24,8 +24,8 @@ using Parameters = std::unique_ptr<OSSL_PARAM, decltype([](OSSL_PARAM* p) { OSSL
 using KeyContext = std::unique_ptr<EVP_PKEY_CTX, decltype([](EVP_PKEY_CTX* c) { EVP_PKEY_CTX_free(c); })>;
 
 struct Curve {
-  std::string_view name;    // in a JWK (RFC 7518 §6.2.1.1)
-  const char* group;        // in OpenSSL
+  std::string_view name;    // the curve's name in a JWK (RFC 7518 §6.2.1.1)
+  const char* group;        // the curve's name in OpenSSL
   std::size_t coordinates;  // octets of each coordinate
 };
 constexpr std::array kCurves = {Curve{"P-256", "prime256v1", 32}, Curve{"P-384", "secp384r1", 48},

@@ -14,8 +14,8 @@ namespace weir::policy {
 namespace {
 
 // Returns the cost of the request under the rule; 0: the question only checks the limits. Returns nullopt if
-// the request states an invalid cost. Under a concurrency limit, a question costs Rule::cost, whatever
-// higher cost than 0 the question states.
+// the request states an invalid cost. Under a concurrency limit, a question that states a cost above 0 costs
+// Rule::cost.
 std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (request.stated_cost == limit::Cost{0}) [[unlikely]]
@@ -215,8 +215,9 @@ __extension__ using Product = unsigned __int128;
 struct Answer {
   const ChargeSource* line = nullptr;
   const limit::Outcome* outcome = nullptr;
-  std::uint64_t margin = 0;   // by how many units the enforced limit exceeds the limit that clients see
-  limit::Cost uncharged = 0;  // units that the outcome subtracts, although the charge does not remain
+  std::uint64_t margin = 0;  // by how many units the enforced limit exceeds the limit that clients see
+  // units that `outcome` has subtracted, although nothing is charged because another descriptor is refused
+  limit::Cost uncharged = 0;
 
   [[nodiscard]] const limit::Limiter& advertised() const noexcept { return *line->applied.advertised; }
   [[nodiscard]] limit::Cost remaining() const noexcept {

@@ -83,7 +83,7 @@ TEST_F(Decide, RequestIsRefusedIfAnyRuleRefusesItAndTheLongestWaitIsReported) {
 }
 
 // The test's time is 22:13:20. A rule whose hours have ended rejects no request.
-TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheHoursInTheRulesMatch) {
+TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheRulesHours) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);
@@ -123,7 +123,7 @@ TEST_F(Decide, ShadowRuleNeverChangesTheDecision) {
   EXPECT_EQ(decision().rule, nullptr);
 }
 
-TEST_F(Decide, QueueWithoutFreePlacesIsReportedBeforeALimitWithUnitsLeft) {
+TEST_F(Decide, QueueWithoutFreePlacesIsReportedInsteadOfALimitWithUnitsLeft) {
   Rule line{.name = "line", .limiter = limit::LeakyBucket::make({1, seconds(1)}, 0, base::kForever).value()};
   add(local_, ten_, admitted(1));
   add(local_, line, admitted(0));

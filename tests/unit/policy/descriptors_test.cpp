@@ -104,7 +104,7 @@ TEST_F(Descriptors, RequestsWithoutDescriptorsNeverMeetRulesThatNeedOne) {
   EXPECT_EQ(charged(), Charged{});
 }
 
-TEST_F(Descriptors, RuleThatOnlyPrefersADescriptorAppliesOnceAndToAllRequests) {
+TEST_F(Descriptors, RuleWithADescriptorAsOneAlternativeOfItsKeyAppliesOnceToEveryRequest) {
   auto& rule = add("by-user", {"descriptor:user|ip"});
   Match internal;
   internal.descriptor = {{"internal", TextMatch::parse("yes").value()}};
@@ -119,7 +119,7 @@ TEST_F(Descriptors, RuleThatOnlyPrefersADescriptorAppliesOnceAndToAllRequests) {
   EXPECT_EQ(key_values(rule, request_)[0].value, "ada");
 }
 
-TEST_F(Descriptors, MissingKeyOfAnOpenDescriptorFollowsOnMissing) {
+TEST_F(Descriptors, OnMissingDecidesAboutADescriptorThatLacksTheKeyAndIsNotExact) {
   auto& rule = add("by-user", {"descriptor:user"});
   ask({{"tenant", "x"}});
   EXPECT_EQ(charged(), Charged{}) << "skip";
@@ -140,7 +140,7 @@ TEST_F(Descriptors, EmptyValueCountsAsMissing) {
   EXPECT_EQ(charged(), Charged{});
 }
 
-TEST_F(Descriptors, DescriptorsWithTheSameKeyAreOneChargeOfTheirSum) {
+TEST_F(Descriptors, DescriptorsWithTheSameKeyShareOneChargeForTheSumOfTheirCosts) {
   auto& rule = add("by-user", {"descriptor:user"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};
   ask({{"user", "ada"}}).cost = 3;
@@ -155,7 +155,7 @@ TEST_F(Descriptors, DescriptorsWithTheSameKeyAreOneChargeOfTheirSum) {
   EXPECT_NE(charges[0].key, charges[2].key);
 }
 
-TEST_F(Descriptors, SumOfCostsAboveTheMostIsRejected) {
+TEST_F(Descriptors, SumOfCostsAboveTheMaximumIsRejected) {
   add("by-user", {"descriptor:user"});
   ask({{"user", "ada"}}).cost = limit::kMaxCost;
   ask({{"user", "ada"}}).cost = 1;
@@ -199,7 +199,7 @@ TEST_F(Descriptors, StatedCostReplacesTheConfiguredCost) {
   EXPECT_TRUE(collect()) << "a header cannot make a request a check";
 }
 
-TEST_F(Descriptors, StatedCostDoesNotCountUnderAConcurrencyLimit) {
+TEST_F(Descriptors, ConcurrencyLimitIgnoresTheStatedCost) {
   add("at-once", {"ip"}).limiter = limit::Concurrency::make(3).value();
   request_.stated_cost = 10;
   EXPECT_FALSE(collect());
@@ -213,7 +213,7 @@ TEST_F(Descriptors, CheckOfAConcurrencyLimitTakesNoPermit) {
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 0U);
 }
 
-TEST_F(Descriptors, OverdraftIsCheckedAndChargedAfterTheDecision) {
+TEST_F(Descriptors, OverdraftIsOnlyCheckedBeforeTheDecisionAndChargedAfterIt) {
   add("tokens", {"descriptor:user"}).overdraft = true;
   ask({{"user", "ada"}}).cost = 30;
   EXPECT_FALSE(collect());
@@ -241,7 +241,7 @@ TEST_F(Descriptors, OverdraftsOfOneKeyAreAdded) {
   EXPECT_EQ(collect().rule, &rule) << "the sum exceeds the largest cost";
 }
 
-TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {
+TEST_F(Descriptors, QuestionWithMoreChargesThanABillHoldsIsRejected) {
   add("by-user", {"descriptor:user"});
   add("by-ip", {"ip"});
   std::array<char, limit::kMaxCharges> names{};
@@ -256,7 +256,7 @@ TEST_F(Descriptors, MoreChargesThanABillHoldsAreRejected) {
   EXPECT_EQ(charged().size(), limit::kMaxCharges);
 }
 
-TEST_F(Descriptors, LogsNameTheKeyThatIsRefused) {
+TEST_F(Descriptors, LogsShowTheKeyThatIsRefused) {
   add("by-user", {"descriptor:user"});
   add("by-ip", {"ip"});
   ask({{"user", "ada"}});
@@ -288,7 +288,7 @@ TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
   }
 }
 
-TEST_F(Descriptors, DecisionForADescriptorRegardsItsChargesAndThoseOfTheWholeQuestion) {
+TEST_F(Descriptors, DecisionForADescriptorUsesItsChargesAndThoseOfTheWholeQuestion) {
   add("by-user", {"descriptor:user"});
   add("by-path", {"descriptor:path"});
   add("by-ip", {"ip"});
@@ -313,7 +313,7 @@ TEST_F(Descriptors, DecisionForADescriptorRegardsItsChargesAndThoseOfTheWholeQue
   EXPECT_EQ(decision(2).verdict, Verdict::Reject);
 }
 
-TEST_F(Descriptors, RefusedQuestionLeavesTheUnitsOfItsOtherDescriptors) {
+TEST_F(Descriptors, RemainingUnitsOfAnAdmittedDescriptorIncludeItsCostIfTheQuestionIsRefused) {
   add("by-user", {"descriptor:user"});
   add("by-path", {"descriptor:path"});
   ask({{"user", "ada"}}, true);
@@ -394,7 +394,7 @@ TEST_F(Descriptors, RulesForQuestionsAreNotShownAsUsage) {
   EXPECT_EQ(lines[0].rule->name, "by-ip");
 }
 
-TEST_F(Descriptors, RulesForQuestionsAreNoChargesOfEveryRequest) {
+TEST_F(Descriptors, RulesForQuestionsAreNotCountedAsChargesOfEveryRequest) {
   for (std::size_t i = 0; i <= limit::kMaxCharges; ++i) {
     add("r" + std::to_string(i), {"descriptor:user"}).on_missing = OnMissing::Ip;
     add("d" + std::to_string(i), {"ip"}).match.domains = {"edge"};

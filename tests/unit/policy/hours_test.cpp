@@ -69,7 +69,7 @@ TEST(Hours, AreReadByTheClockOfTheConfiguredTimeZone) {
 }
 
 // Property: each minute of the week is either in the hours "a-b" or in "b-a", never in both.
-TEST(Hours, EachMinuteIsEitherInTheHoursOrInTheHoursBetweenThem) {
+TEST(Hours, EachMinuteIsEitherInTheHoursOrInTheOppositeHours) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};
   for (const auto& [a, b] : pairs)

@@ -148,7 +148,7 @@ TEST_F(MatchTest, PlusInAQueryMatchesBothASpaceAndAPlus) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, ParameterWhoseRepeatedValuesMeetAConditionOnlyInPartIsReported) {
+TEST_F(MatchTest, ParameterIsReportedIfOnlySomeOfItsRepeatedValuesMeetACondition) {
   const auto found = [&] {
     const auto ambiguity = match_.ambiguity(request_);
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();

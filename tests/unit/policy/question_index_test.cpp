@@ -145,7 +145,7 @@ bool concerns(const Rule& rule, const Request& request) {
 
 // A question must be charged and refused by the same rules in the same order, whether weir tests all rules or
 // only those that the finder returns.
-TEST_F(RandomQuestions, AreConcernedByTheSameRulesAsIfAllWereTested) {
+TEST_F(RandomQuestions, AreChargedByTheSameRulesAsIfAllRulesWereTested) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   std::size_t concerned = 0, candidates = 0, tested = 0;
   for (int round = 0; round < 100; ++round) {

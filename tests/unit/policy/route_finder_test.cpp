@@ -60,7 +60,7 @@ TEST(RouteFinder, ChoosesRoutesForAllHostsBelowADomain) {
   EXPECT_EQ(chosen(routes, "", "/"), "none");
 }
 
-TEST(RouteFinder, ChoosesAmongSeveralKindsOfHostsOfOneRoute) {
+TEST(RouteFinder, FindsARouteByEachKindOfHostPatternThatItHas) {
   auto routes = with_many_others({route_for("several", "", "")});
   routes[0].match.hosts = {*HostMatch::parse("one.org"), *HostMatch::parse("*.two.org")};
   EXPECT_EQ(chosen(routes, "one.org", "/"), "several");

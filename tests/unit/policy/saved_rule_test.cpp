@@ -38,7 +38,7 @@ TEST_F(SavedRuleTest, KeysOfAnotherLimitAreNotRestored) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, KeysAreNotRestoredIfTheLimitThatIsEnforcedChanged) {
+TEST_F(SavedRuleTest, KeysAreNotRestoredIfTheEnforcedLimitChanged) {
   was_.soft = bucket_of(6);
   is_.local_share = bucket_of(6);
   EXPECT_FALSE(reads());

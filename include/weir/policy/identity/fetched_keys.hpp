@@ -50,7 +50,7 @@ class FetchedKeys {
   FetchNumber want();
   // Returns true if the fetch with this number, or a later one, has succeeded.
   [[nodiscard]] bool has_fetched(FetchNumber number) const;
-  // Returns true if the last fetch that has ended failed.
+  // Returns true if the most recent fetch that ended was a failure.
   [[nodiscard]] bool is_failing() const;
 
   // Counts a request that begins to wait. Returns false if `most` requests wait already. Each call that

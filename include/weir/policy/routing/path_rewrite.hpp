@@ -52,8 +52,8 @@ struct PathRewrite {
   // Returns true if the client's path may bring the new path outside the path prefix that the configuration
   // names. This is possible in two cases:
   // * the new path had a dot segment before it was put into normal form;
-  // * a server may find another path in the new path, and that path does not begin with `add` or with the
-  //   constant beginning of the pattern's new path (http/path_interpretations.hpp). If `all_servers` is
+  // * a server may read the new path as another path, and this other path does not begin with `add` or with
+  //   the constant beginning of the pattern's new path (http/path_interpretations.hpp). If `all_servers` is
   //   false, this case is ignored.
   [[nodiscard]] bool leaves_target(std::string_view path, bool all_servers) const;
 

@@ -295,7 +295,7 @@ TEST_F(BodyKeys, BodyIsReadOnlyIfTheHeadDoesNotDecideTheKey) {
 
 // The key is the query parameter or the account in the body. If weir read only the parameter, a client could
 // invent parameters, and the server would use the account in the body.
-TEST_F(BodyKeys, BodyIsReadEvenIfAQueryParameterThatAClientMayInventHasTheKey) {
+TEST_F(BodyKeys, BodyIsReadEvenIfAQueryParameterAlreadyGivesTheKey) {
   head_.query = "user=r1";
   for (const auto* part :
        {"query:user|json:/email", "query:user|form:email", "query:user|api_key|json:/email"}) {

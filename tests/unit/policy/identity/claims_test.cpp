@@ -130,7 +130,7 @@ TEST(NeedsClaims, IsTrueIfTheTokenDecidesTheTier) {
   EXPECT_TRUE(matching.match.holds(asked.request));
 }
 
-TEST(ClaimConditions, MatchTextsNumbersAndElementsOfLists) {
+TEST(ClaimConditions, MatchStringsNumbersAndElementsOfLists) {
   Asked asked(
       signed_token(R"({"sub":"ann","admin":true,"level":5,"groups":["ops",7,["x"]],"scope":"read write",)"
                    R"("title":"read write","none":null,"deep":{"a":"b"}})",

@@ -130,7 +130,7 @@ TEST_F(StableKeyNames, ValuesOfQuestionsHaveTheSameNamesAsInEarlierVersions) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, SeveralPartsNoPartAndAMissingPartGiveTheSameNamesAsInEarlierVersions) {
+TEST_F(StableKeyNames, KeysWithSeveralPartsNoPartOrAMissingPartHaveTheSameNamesAsInEarlierVersions) {
   EXPECT_EQ(name(rule_of("r", {"api_key", "path"})), "87732d1f59b6a4a2b4752fb7c53d8c59") << kWhatToDo;
   EXPECT_EQ(name(rule_of("r", {})), "3657286b54c2220e022684334aeb7b06") << kWhatToDo;
   request_.client.user = {};

@@ -36,7 +36,7 @@ TEST_F(NameKey, NameOfAKeyDependsOnTheNameOfTheRuleAndNotOnItsPosition) {
   EXPECT_NE(name(rule), before);
 }
 
-TEST_F(NameKey, RememberedDigestsChangeNoName) {
+TEST_F(NameKey, NamesAreTheSameWithAndWithoutARememberedDigest) {
   AddressDigest memory;
   const std::vector<Rule> rules{rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip", "method"}),
                                 rule_of("d", {"user"}), rule_of("e", {})};
@@ -76,7 +76,7 @@ TEST_F(NameKey, EqualValuesOfDifferentAttributesGetDifferentNames) {
   EXPECT_EQ(names.size(), kinds.size());
 }
 
-TEST_F(NameKey, ApiKeyWithTheTextOfAnAddressHasAnotherName) {
+TEST_F(NameKey, ApiKeyWithTheTextOfAnAddressHasAnotherNameThanTheAddress) {
   request_.client.api_key = "203.0.113.7";
   EXPECT_NE(name({"api_key|ip"}), name({"ip"}));
   request_.client.api_key = {};

@@ -50,7 +50,7 @@ TEST(Token, AcceptsTheExampleOfRfc7515) {
   EXPECT_EQ(claims.find("sub"), "");
 }
 
-TEST(Token, ReturnsClaimsThatAreTextNumbersOrBooleans) {
+TEST(Token, ReturnsClaimsThatAreStringsNumbersOrBooleans) {
   Claims claims;
   const auto token =
       signed_token(R"({"sub":"ann","n":-7,"t":true,"f":false,"l":["a"],"o":{"a":"b"},"z":null,"e":"",)"
