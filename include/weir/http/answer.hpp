@@ -56,8 +56,8 @@ struct Answer {
 };
 void write_answer(std::string& out, const Answer& answer);
 
-// Lengthens Retry-After by a random number of whole seconds, at most `percent` percent of the time. So
-// clients that were refused together do not all retry together.
+// Lengthens Retry-After by a random number of whole seconds, up to `percent` percent of its value. So clients
+// that were refused together do not all retry together.
 struct Jitter {
   unsigned percent = 0;
   std::uint32_t chance = 0;  // a random number

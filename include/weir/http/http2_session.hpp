@@ -62,8 +62,8 @@ class Http2StreamEvents {
   // Called when the session has written the end of its own message (END_STREAM).
   virtual void on_end_sent() = 0;
   // Called when the stream is over: both sides have ended it, or one side has reset it with `error`. The
-  // session does not use this object afterwards. For a client, RefusedStream means that the server has not
-  // processed the request (RFC 9113 §8.7).
+  // session does not use this object afterwards. In a client's session, RefusedStream means that the server
+  // has not processed the request (RFC 9113 §8.7).
   virtual void on_closed(Http2Error error) = 0;
   // Writes at most `room` octets of the body to `at` and returns their number. Sets `ended` if no more octets
   // follow. Returns 0 without `ended` if no octets are ready. Http2Session::resume() must then be called
@@ -95,7 +95,7 @@ enum class Http2CheapFrame : std::uint8_t {
 class Http2Events {
  public:
   // Called when a client opens a stream that no GOAWAY excludes. Returns the object that gets the stream's
-  // events, or null to refuse the stream. Not called for a client.
+  // events, or null to refuse the stream. Not called in a client's session.
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
   // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
   // `Refused`: the peer has opened more streams than it may.

@@ -187,8 +187,8 @@ struct Http2Session::Callbacks {
     });
   }
 
-  // Is called when a frame was sent. Reports the end of a sent message, a reset that nghttp2 sent because of
-  // a fault of the peer, and a GOAWAY with an error.
+  // nghttp2 calls this function when it has sent a frame. Reports the end of a sent message, a reset that
+  // nghttp2 sent because of a fault of the peer, and a GOAWAY with an error.
   static int sent_frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     auto& events = of(data).events_;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) events.on_failure();

@@ -144,7 +144,7 @@ TEST(RetryAfterSeconds, AreRoundedUpAndAtLeastOne) {
   EXPECT_EQ(retry_after_seconds(base::kForever), std::nullopt);
 }
 
-TEST(RetryAfterSeconds, AreNeverLessThanTheWaitAndLessThanASecondMore) {
+TEST(RetryAfterSeconds, AreAtLeastTheWaitAndExceedItByLessThanASecond) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -275,7 +275,7 @@ TEST(WriteResponseHead, WritesTheFieldsThatWeirAddsBeforeTheBodyFraming) {
   EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nDate: now\r\nX: y\r\nContent-Length: 3\r\n\r\n");
 }
 
-TEST(WriteResponseHead, BodyOfUnknownLengthIsSentInChunksOrToHttp10ClientsUntilTheClose) {
+TEST(WriteResponseHead, BodyOfUnknownLengthIsSentInChunksExceptToHttp10Clients) {
   for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
     const auto answer = std::string("HTTP/1.1 200 OK") + framing;
     EXPECT_EQ(without_date(answered(answer)), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");

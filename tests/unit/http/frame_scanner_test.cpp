@@ -42,8 +42,8 @@ char letter(Kind kind) {
 }
 
 // Returns the kinds of the frames that the scanner finds in `bytes`, which arrive in pieces of `next_size`
-// octets. Each kind is a letter: message m, continuation c, ping i, pong o, close x. "!" and the unread
-// octets stand for a fault, "~" for an unfinished frame.
+// octets. Each kind is a letter: message m, continuation c, ping i, pong o, close x. "!" and the number of
+// unread octets stand for a fault, "~" for an unfinished frame.
 template <class NextSize>
 std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);

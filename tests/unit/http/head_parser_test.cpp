@@ -293,7 +293,7 @@ TEST(RequestHead, ParsingANewHeadForgetsThePreviousHead) {
   EXPECT_EQ(head.fields.size(), 1U);
 }
 
-TEST(RequestHead, NotesUsualPathsAndHosts) {
+TEST(RequestHead, RecognisesPlainPathsAndHosts) {
   RequestHead head;
   std::string bytes;  // the views of the head refer to it
   const auto parse = [&](const char* text) {

@@ -10,7 +10,7 @@ std::string told(std::string_view bytes) {
   return std::string(head.method) + "|" + head.target + "|" + std::string(head.host);
 }
 
-TEST(RejectedHead, HasMethodTargetAndHostOfAMalformedHeadAsFarAsTheyAreReadable) {
+TEST(RejectedHead, ContainsTheReadablePartsOfAMalformedHead) {
   const std::pair<const char*, const char*> cases[] = {
       {"GET /a?b HTTP/1.1\r\nX: 1\r\nhOST:  a.example:80 \r\n\r\n", "GET|/a?b|a.example:80"},
       {"GET /a b HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET|/a b|a"},

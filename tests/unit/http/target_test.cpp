@@ -40,7 +40,7 @@ TEST(PlainPath, RecognisesUsualPaths) {
     EXPECT_FALSE(is_plain_path(raw)) << raw;
 }
 
-TEST(PlainPath, HasNoOtherFormFaultOrInterpretation) {
+TEST(PlainPath, IsItsOwnNormalFormAndHasNoFaultOrOtherInterpretation) {
   for_random_texts("///aB..;%2f0\\#\xFF_", [](const std::string& raw) {
     if (!is_plain_path(raw)) return;
     std::string scratch;

@@ -28,7 +28,7 @@ std::string switching(std::string_view accept) {
          std::string(accept) + "\r\n\r\n";
 }
 
-TEST(WebSocketHandshake, AcceptValueOfTheExampleKeyIsAsInRfc6455) {
+TEST(WebSocketHandshake, KeyOfTheExampleInRfc6455GetsItsAcceptValue) {
   EXPECT_EQ(websocket_accept(kKey), kAccept);
 }
 

@@ -48,7 +48,7 @@ TEST(Http2FloodGuardTest, EachDataFrameThatWeirSendsPermitsTheClientMoreCheapFra
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SmallDataFrameForWhichTheWindowHadRoomPermitsMoreWindowUpdates) {
+TEST(Http2FloodGuardTest, SmallDataFrameThatDoesNotFillTheWindowPermitsSeveralWindowUpdates) {
   Http2FloodGuard messages({});
   ASSERT_FALSE(messages.is_flood(Http2CheapFrame::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);

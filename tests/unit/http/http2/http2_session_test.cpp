@@ -95,8 +95,7 @@ class Http2SessionTest : public ::testing::Test {
     fields.add("Server", "weir");
     session.send_head(id, fields, has_body);
   }
-  // Returns the cheap frames (frames that cost a client little) that the session reported since the last
-  // call.
+  // Returns the cheap frames (frames that advance no request) that the session reported since the last call.
   std::vector<Http2CheapFrame> cheap() { return std::exchange(events.cheap, {}); }
 
   Events events;
@@ -494,8 +493,8 @@ TEST_F(Http2SessionTest, EndOfAConnectionIsAnnouncedBeforeNewStreamsAreIgnored) 
   EXPECT_TRUE(session.is_over());
 }
 
-// weir must report the stream itself, because nghttp2 would ignore a stream whose ID is lower than an earlier
-// ID.
+// The session must detect this fault itself, because nghttp2 would ignore a stream with a lower ID than an
+// earlier stream.
 TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   ASSERT_TRUE(exchange());
   ASSERT_GE(nghttp2_session_set_next_stream_id(client->session(), 9), 0);
