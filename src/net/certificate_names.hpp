@@ -29,8 +29,8 @@ struct CertificateNames {
 // Returns the names in the context's first certificate.
 [[nodiscard]] CertificateNames names_of(SSL_CTX* context);
 
-// Returns true if the pattern `pattern` of a certificate matches every host name that `name` matches.
-// `pattern` and `name` must be in lower case.
+// Returns true if `pattern`, a name in a certificate, matches every host name that `name` (a host name or a
+// pattern) matches. `pattern` and `name` must be in lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
 // Returns the indices of the first certificate's stand-ins, at most one for each other key type. The stand-in

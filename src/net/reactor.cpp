@@ -109,7 +109,7 @@ void Reactor::forget(Port& port) noexcept {
 // so this function asks again. The number of calls is bounded, because Asio's timers wait until the
 // coroutines of all reported ports have run.
 int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeout) noexcept {
-  Reactor* reactor = nullptr;  // of all these ports, because each io_context has its own epoll
+  Reactor* reactor = nullptr;  // the reactor of all these ports, because each io_context has its own epoll
   int others = 0;
   for (int call = 0; call < kMostCalls && others < room; ++call) {
     const int count = ::epoll_wait(epoll, events + others, room - others, call == 0 ? timeout : 0);

@@ -20,8 +20,8 @@ struct Stream::Tls {
   std::unique_ptr<char[]> buffer;  // received ciphertext, up to kBuffer octets; trim() frees the buffer
   std::string_view incoming;       // the part of `buffer` that OpenSSL has not consumed yet
   bool ended = false;
-  // What OpenSSL has written in the handshake and the stream has not sent yet. OpenSSL writes each
-  // session ticket separately, and two writes would be two packets.
+  // The octets that OpenSSL has written in the handshake and the stream has not sent yet. They are collected,
+  // because OpenSSL writes each session ticket separately, and each write to the socket would be a packet.
   std::string outgoing;
   // an error behind octets that try_read() has returned; the next call returns the error
   ErrorCode read_failure;

@@ -21,7 +21,7 @@ void give_back_frame(void* frame, std::size_t size) noexcept {
 namespace {
 
 // Frame sizes are rounded up to the sizes of malloc's chunks: a multiple of 16 bytes less the 8 bytes of a
-// chunk's header. Waiting connections hold many small frames.
+// chunk's header. This saves memory, because waiting connections hold many small frames.
 constexpr std::size_t kStep = 16;
 constexpr std::size_t kHeader = 8;
 constexpr std::size_t kClasses = 256;

@@ -44,8 +44,8 @@ class ByteStream : public ByteReader {
 // A ByteStream whose two directions end separately, so that it can be one side of a tunnel.
 class DuplexStream : public ByteStream {
  public:
-  // Ends the sending side. Reading remains possible. While owes_write() is true, wait_writable() waits for
-  // the peer to accept the end.
+  // Ends the sending side. Reading remains possible. If owes_write() is true afterwards, wait_writable()
+  // waits until the stream can send the end.
   virtual void shutdown_send() noexcept = 0;
   // Frees memory that an idle stream does not need.
   virtual void trim() noexcept = 0;

@@ -53,7 +53,7 @@ struct Http2Options {
 struct TlsSettings {
   std::vector<CertificateFiles> certificates;  // at least one
   TlsVersion min_version = TlsVersion::Tls12;
-  std::string client_ca{};   // PEM file: authorities that sign client certificates; empty: none requested
+  std::string client_ca{};   // PEM file: authorities that sign client certificates; empty: weir requests none
   std::string client_crl{};  // PEM file: revocation lists of these authorities; empty: none are checked
   ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{

@@ -65,8 +65,8 @@ class Stream final : public DuplexStream {
   // of the original session. The subject has the form of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if
   // the client has no certificate.
   [[nodiscard]] std::string peer_subject() const;
-  // Returns the same certificate as a value of Client-Cert (RFC 9440): its DER in base64, between two colons.
-  // Empty if the client has no certificate.
+  // Returns the certificate of peer_subject() as a value of Client-Cert (RFC 9440): its DER in base64,
+  // between two colons. Empty if the client has no certificate.
   [[nodiscard]] std::string peer_certificate() const;
   // Returns why the client's certificate was rejected, such as "certificate has expired". `ended`: the error
   // that handshake() returned. Empty if the handshake failed for another reason.

@@ -91,11 +91,12 @@ class Watchdog {
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;                              // objects that do not skip ticks and are not in due_
-  List due_;                                  // objects that the current tick has not checked yet
-  std::array<List, kSkippedTicks> skipping_;  // by the tick that wakes them, modulo the size
-  std::uint64_t now_ = 0;                     // number of ticks so far
-  Timer::time_point began_{};                 // when the current tick began
+  List watched_;  // objects that do not skip ticks and are not in due_
+  List due_;      // objects that the current tick has not checked yet
+  // objects that skip ticks; index: the number of the tick that wakes them, modulo kSkippedTicks
+  std::array<List, kSkippedTicks> skipping_;
+  std::uint64_t now_ = 0;      // number of ticks so far
+  Timer::time_point began_{};  // when the current tick began
   bool ticking_ = false;
   bool under_way_ = false;  // true while the check of a tick continues in later turns of the event loop
 };

@@ -37,8 +37,8 @@ class DnsChannel : public std::enable_shared_from_this<DnsChannel> {
   struct Watch {
     explicit Watch(asio::io_context& context) : descriptor(context.get_executor()) {}
     asio::posix::basic_stream_descriptor<Executor> descriptor;
-    bool reads = false, writes = false;  // c-ares waits for this
-    // a handler on the event loop already waits for this
+    bool reads = false, writes = false;  // c-ares waits until it can read (write)
+    // a handler on the event loop waits until the socket is readable (writable)
     bool awaits_reading = false, awaits_writing = false;
   };
   static void on_socket(void* channel, ares_socket_t fd, int reads, int writes) noexcept;

@@ -51,7 +51,7 @@ TEST_F(DnsLookupTest, FindsAddressesOfBothFamiliesAndTheirTtl) {
   EXPECT_EQ(answer->ttl, 7s);
 }
 
-TEST_F(DnsLookupTest, TtlIsTheShorterOfThoseOfAliasAndAddress) {
+TEST_F(DnsLookupTest, TtlIsTheShorterTtlOfAliasAndAddress) {
   server.say("real.weir.test", {"10.0.0.1"}, 60);
   server.alias("api.weir.test", "real.weir.test", 3);
   const auto answer = look_up("api.weir.test");
@@ -132,7 +132,7 @@ TEST_F(DnsLookupTest, AnswersOfManyLookUpsComeInTheOrderOfTheNames) {
   EXPECT_EQ(answers.back()->addresses.size(), 1U);
 }
 
-TEST_F(DnsLookupTest, OneTimeLimitEndsTheLookUpsOfManyNamesAtASilentNameServer) {
+TEST_F(DnsLookupTest, LookUpsOfManyNamesAtASilentNameServerShareOneTimeLimit) {
   server.be_silent(true);
   std::vector<base::Endpoint> names;
   for (std::size_t i = 0; i < 3 * kMostLookups; ++i)

@@ -200,7 +200,7 @@ TEST_F(ReactorTest, EveryPortKnowsItsEventBeforeACoroutineRuns) {
 
 // An event of Asio's descriptor and an event of a Port arrive together. The coroutine that the Port resumes
 // closes Asio's descriptor.
-TEST_F(ReactorTest, CoroutineMayCloseADescriptorOfAsioWhoseEventCameWithItsOwn) {
+TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatHasAnEventInTheSameTurn) {
   auto other = socket_pair();
   Socket by_asio(context, Socket::protocol_type(AF_UNIX, 0), other.ours);
   bool resumed = false;
@@ -249,7 +249,7 @@ TEST_F(ReactorTest, EventLoopEndsAfterTheLastPortObjectIsDestroyed) {
 }
 
 // Without work, Asio would stop the io_context at once, and a later run() would do nothing.
-TEST_F(ReactorTest, EventLoopStillRunsIfTheLastPortObjectIsDestroyedBeforeIt) {
+TEST_F(ReactorTest, EventLoopStillRunsIfTheLastPortObjectIsDestroyedBeforeItStarts) {
   port.reset();
   bool ran = false;
   asio::post(context, [&] { ran = true; });

@@ -112,7 +112,7 @@ TEST_F(ServiceLookupTest, AnswersOfManyLookUpsComeInTheOrderOfTheServices) {
   }
 }
 
-TEST_F(ServiceLookupTest, OneTimeLimitEndsTheLookUpsOfManyServicesAtASilentNameServer) {
+TEST_F(ServiceLookupTest, LookUpsOfManyServicesAtASilentNameServerShareOneTimeLimit) {
   server.be_silent(true);
   const std::vector<std::string> services(2 * kMostLookups, kName);
   const auto began = std::chrono::steady_clock::now();

@@ -307,7 +307,7 @@ TEST_F(TlsStream, OneReadReturnsAllRecordsThatHaveArrived) {
   EXPECT_TRUE(got == sent) << got.size();
 }
 
-TEST_F(TlsStream, ErrorBehindARecordFollowsTheRecord) {
+TEST_F(TlsStream, ErrorAfterARecordIsReportedByTheNextRead) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   client.send("whole");

@@ -197,7 +197,7 @@ TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatWaitForTheSameTick) {
 }
 
 // In this test the watcher is the only object that does not skip ticks.
-TEST_F(WatchdogTest, OnlyObjectWithTicksCanWakeObjectsThatWaitForTheSameTick) {
+TEST_F(WatchdogTest, SingleAwakeObjectCanWakeObjectsThatWaitForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);
