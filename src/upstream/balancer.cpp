@@ -125,9 +125,9 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
 // Implements weighted rendezvous hashing. `client_hash`: the hash of the request's hash key. Each server gets
 // a number u, which is a hash of `client_hash` and the server's identity. The server with the smallest
 // ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers. So if a server is added
-// or removed, no request moves between two remaining servers. A bound on the load of a server limits its
-// share. (Thaler and Ravishankar 1998; weights as in
-// Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
+// or removed, no request moves between two remaining servers. Busy servers are no candidates
+// (within_bounds()). See Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005; bounded
+// loads as in Mirrokni, Thorup and Zadimoghaddam 2018.
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t client_hash) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));

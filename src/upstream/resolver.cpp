@@ -100,8 +100,9 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   }
 }
 
-// Makes the look-ups of services continue for the groups that replace the present groups of the same
-// upstreams, if the services and the periods are the same.
+// Lets the look-up of a service continue after a reload. `server_groups`: the groups of the new
+// configuration. The look-up continues for the new group of the same upstream if the service and the periods
+// are the same.
 void Resolver::follow_services(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
   for (auto& name : names_) {
     if (!name.is_service) continue;

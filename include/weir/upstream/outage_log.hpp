@@ -4,7 +4,8 @@
 //
 // Only the first kMostOutages outages of a minute are logged when they begin. While an outage lasts, one line
 // a minute is logged. The end of an outage is logged only if an earlier line about the same outage was
-// logged. All lines but those about ends also report how many earlier ejections were not logged.
+// logged. Each line, unless it is about the end of an outage, also reports how many earlier ejections were
+// not logged.
 #pragma once
 
 #include "weir/base/time.hpp"

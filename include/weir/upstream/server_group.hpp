@@ -146,10 +146,10 @@ class ServerGroup {
   };
 
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
-  // before a reload. Servers whose name remains keep what operators changed. If the addresses remain too,
-  // they also keep their state, and requests of both groups are counted for `max_in_flight`. But a server
-  // starts with a new state if the reload changed its `limit`, or added or removed its `max_in_flight` or the
-  // upstream's `health`. Throws if TLS cannot be set up as configured.
+  // before a reload. A server whose name is in both groups keeps what operators changed. If its addresses are
+  // the same, too, it also keeps its state, and the requests of both groups count towards `max_in_flight`.
+  // But a server starts with a new state if the reload changed its `limit`, or added or removed its
+  // `max_in_flight` or the upstream's `health`. Throws if TLS cannot be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;

@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), ExchangeFailure::Connection);
 }
 
-TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveCrossedItsClose) {
+TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClose) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -102,7 +102,7 @@ TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveCrossedItsCl
       << "the first request does not prove that the server is there";
 }
 
-TEST_F(Http2MemoryTest, RequestCannotHaveCrossedAnIdleCloseIfAnotherRequestWasOpen) {
+TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -119,7 +119,7 @@ TEST_F(Http2MemoryTest, RequestCannotHaveCrossedAnIdleCloseIfAnotherRequestWasOp
   EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
-TEST_F(Http2MemoryTest, RequestCannotHaveCrossedAnIdleCloseIfTheServerSentAFrameAfterIt) {
+TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfTheServerSentAFrameAfterTheRequest) {
   connect();
   exchange();
   Http2ServerStream stream(connection);

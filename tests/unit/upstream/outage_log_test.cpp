@@ -26,7 +26,7 @@ TEST(OutageLog, EndOfALoggedOutageIsLogged) {
   EXPECT_FALSE(log.ends());
 }
 
-TEST(OutageLog, FewOutagesAMinuteAreLoggedForAnUnstableServer) {
+TEST(OutageLog, OnlyTheFirstOutagesOfAMinuteAreLogged) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -93,7 +93,7 @@ TEST_F(PoolTest, DropsIdleConnectionsOnDemand) {
   EXPECT_TRUE(busy.connected());
 }
 
-TEST_F(PoolTest, MovedLeaseOfAServerReleasesItOnce) {
+TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -148,7 +148,7 @@ TEST_F(PoolTest, ConnectionThatTheServerClosedOrWroteToIsNotReused) {
 
 // The loop has asked the kernel since the connection became idle. If the server closes the connection
 // afterwards, the proxy sends a retryable request again. A system call to check the socket would gain little.
-TEST_F(PoolTest, RetryableRequestUsesAConnectionThatTheLoopWatchedWithoutCheckingItsSocket) {
+TEST_F(PoolTest, RetryableRequestReusesAWatchedConnectionWithoutCheckingItsSocket) {
   for (const bool once : {false, true}) {
     auto& p = open(1);
     {

@@ -63,7 +63,7 @@ TEST_F(PoolTest, ReportsEachEjectionAndReadmissionOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, NoServerIsChosenOnlyIfAllAreAtTheirMaxInFlight) {
+TEST_F(PoolTest, LeaseHasNoServerOnlyIfAllServersAreAtTheirMaxInFlight) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -100,7 +100,7 @@ TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
 
 // A server's token bucket is full at first. Requests above its limit go to other servers. The reported wait
 // must be exact.
-TEST_F(PoolTest, NoServerIsChosenOnlyIfAllAreAtTheirRateLimits) {
+TEST_F(PoolTest, LeaseHasNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
       limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();

@@ -120,7 +120,7 @@ TEST(ServerGroupThreads, ConnectDuringAChangeOfAddressesGetsOldOrNewAddresses) {
 
 // Each request that finds the server due for a trial first takes a unit of the server's limit. Only one
 // request then makes the trial. The other requests must return their units.
-TEST(ServerGroupThreads, RequestThatIsNotChosenToTryAServerUsesNoUnitOfItsLimit) {
+TEST(ServerGroupThreads, RequestThatIsNotChosenToTryAServerUsesNoUnitOfTheServersLimit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;
   const auto bucket =

@@ -188,7 +188,7 @@ TEST(ServerHealth, ConsecutiveProbeResultsMarkAServerDownOrUp) {
   EXPECT_EQ(server_health.readmitted_at(), kStart + 1s);
 }
 
-TEST(ServerHealth, ServerThatProbesMarkedDownIsReadmittedOnlyByProbes) {
+TEST(ServerHealth, ServerMarkedDownByProbesIsReadmittedOnlyByProbes) {
   ServerHealth server_health;
   for (int i = 0; i < 3; ++i) server_health.probed(kCheck, false, kStart);
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1h));
@@ -323,7 +323,7 @@ TEST(ServerHealth, EjectedServerMayBeTriedAtOnceWhenItGetsANewAddress) {
   EXPECT_EQ(server_health.answered(kStart + 100ms, kStart + 100ms), Change::Back);
 }
 
-TEST(ServerHealth, ServerThatProbesMarkedDownStaysDownIfOnlySomeAddressesChange) {
+TEST(ServerHealth, ServerMarkedDownByProbesStaysDownIfOnlySomeAddressesChange) {
   const HealthCheck check{.path = "/", .unhealthy_after = 1, .healthy_after = 1};
   ServerHealth server_health;
   ASSERT_EQ(server_health.probed(check, false, kStart), Change::Down);
