@@ -191,7 +191,7 @@ std::string_view reason_phrase(unsigned status) noexcept {
 
 bool wants_problem_json(std::string_view accept) noexcept {
   constexpr std::string_view kType = "application/problem+json";
-  if (accept.size() < kType.size()) return false;  // too short, such as "*/*", which many clients send
+  if (accept.size() < kType.size()) return false;  // as "*/*", which many clients send
   bool wanted = false;
   while (!accept.empty()) {
     auto parameters = take_element(accept, ',');
