@@ -157,7 +157,8 @@ void append_span(std::string& text, const Span& span) {
   out.add_fixed64(kSpanEndTime, nanoseconds(record.start + record.total));
   add_http(out, span);
   add_decision(out, span);
-  // Only a status of 500 or more is an error. A request without a status is none: its client has left.
+  // Only a status of 500 or more is an error. A request without a status is no error, because its client has
+  // left.
   if (record.status >= 500) pbf_writer(out, kSpanStatus).add_enum(kStatusCode, kErrorStatus);
 }
 

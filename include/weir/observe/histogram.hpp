@@ -46,7 +46,7 @@ class Histogram {
 
  private:
   // For each number of bits w: kFirst[w] is the number of bounds below the smallest value of w bits. At most
-  // two bounds are values with the same number of bits.
+  // two bounds have the same number of bits, so bucket_of() compares a value with few bounds.
   static constexpr auto kFirst = [] {
     std::array<std::uint8_t, 28> first{};
     for (std::size_t width = 1; width < first.size(); ++width)

@@ -6,8 +6,8 @@
 
 namespace weir::observe {
 
-// Rows never move, so readers need no lock. Only one thread may add rows. Another thread may use a row once
-// that thread has told it the row's index.
+// Rows never move, so readers need no lock. Only one thread may add rows. Other threads may use a row only
+// after this thread has told them the row's index.
 template <class Row, std::size_t kMost>
 class Rows {
  public:

@@ -67,7 +67,7 @@ TEST_F(ClientSurgesTest, SecondSurgeOfAClientIsReported) {
   EXPECT_THAT(update(), ElementsAre("client 1 began at 9"));
 }
 
-TEST_F(ClientSurgesTest, ClientForWhichAReportHasNoRoomIsReportedLater) {
+TEST_F(ClientSurgesTest, ClientThatDoesNotFitIntoAReportIsReportedLater) {
   for (std::uint64_t client = 1; client <= 3; ++client) refuse(client, 10 * client);
   EXPECT_THAT(update(2), ElementsAre("client 1 began at 10", "client 2 began at 20"));
   EXPECT_EQ(surges_.take_dropped().unreported, 1U);

@@ -78,7 +78,7 @@ TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, MessageThatTheReceiverRejectsForGoodIsDropped) {
+TEST(DeliveryTest, MessageThatTheReceiverRejectsPermanentlyIsDropped) {
   auto post = delivery();
   post.put("two", millisecond(0));
   ASSERT_NE(post.begin(millisecond(0)), nullptr);

@@ -35,7 +35,7 @@ TEST(Span, AnswersOfTheCollectorTellHowManySpansItRejected) {
   EXPECT_EQ(rejected_spans("\x12\x01x\x0a\x05\x12\x01y\x08\x03"s), 3U);  // unknown fields before each
 }
 
-TEST(Span, CollectorsAnswerThatIsNoProtobufRejectsNoSpan) {
+TEST(Span, CollectorAnswerThatCannotBeReadCountsAsNoRejection) {
   using namespace std::string_literals;
   for (const auto& answer : {"{}"s, "\x0a"s, "\x0a\xff"s, "\x0a\x02\x08"s, "\x08\x03"s,
                              "\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s})
