@@ -27,8 +27,9 @@ struct Request {
   std::string
       ca_file{};  // PEM file: the authorities that may sign the server's certificate; empty: the system's
   base::Duration timeout{std::chrono::seconds(10)};  // for the whole exchange, with the look-up of the name
-  std::size_t max_bytes = std::size_t{1} << 20;      // bounds the fields of the answer, and also its body
-  bool allow_http = false;                           // true: the URL may begin with "http://"
+  // bound for all fields of the answer together, and for its body
+  std::size_t max_bytes = std::size_t{1} << 20;
+  bool allow_http = false;  // true: the URL may begin with "http://"
 };
 
 struct Response {
