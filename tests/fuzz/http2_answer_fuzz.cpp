@@ -25,8 +25,8 @@ constexpr http::Http2Limits kLimits{
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostUnconsumed = std::max(kFirstWindow, kWindow);
 // The bound on the text that waits for a reader. on_head() adds no head once more than kWindow + 8 *
-// unconsumed bytes wait, and `unconsumed` is at most kMostUnconsumed. The rest is room for two more heads,
-// each of at most 2 * kMostHead + 200 bytes.
+// unconsumed bytes wait, and `unconsumed` is at most kMostUnconsumed. The last summand is room for two more
+// heads, each of at most 2 * kMostHead + 200 bytes.
 constexpr std::size_t kMostText = kWindow + 8 * kMostUnconsumed + 4 * (kMostHead + 100);
 
 constexpr std::size_t kOpen = 4;  // requests that are open at once

@@ -35,8 +35,8 @@ class Input {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // Returns a number from `least` to `most`. The first byte chooses its length in bits, so small numbers are
-  // as frequent as large numbers.
+  // Returns a number from `least` to `most`. The next byte of the input chooses the number's length in bits,
+  // so small numbers are as frequent as large numbers.
   std::uint64_t between(std::uint64_t least, std::uint64_t most) {
     const unsigned bits = byte() % 64 + 1;
     const std::uint64_t value = bits <= 8 ? byte() : word();
