@@ -6,9 +6,9 @@
 //
 // The load is open: each request is due at a time that does not depend on earlier answers. A request that
 // must wait for a free connection is measured from when it was due. RATE is in requests a second; 0 sends a
-// request on each connection as soon as its last answer is there. A connection has one request at a time. The
-// first tenth of the time does not count. Prints one line of JSON. h2load --rps sends in bursts, because its
-// timers tick in milliseconds.
+// request on each connection as soon as the connection's last answer has arrived. A connection has one
+// request at a time. The first tenth of the time does not count. Prints one line of JSON. h2load --rps sends
+// in bursts, because its timers tick in milliseconds.
 
 #include <algorithm>
 #include <cerrno>
@@ -71,13 +71,14 @@ std::string text(std::string_view octets) {
   return std::string(1, static_cast<char>(octets.size())).append(octets);
 }
 
-// Returns the fields of a call, as HPACK literals (RFC 7541 §6.2.2). Indexes are those of its static table.
+// Returns the fields of a call, as HPACK literals (RFC 7541 §6.2.2). Indexes are those of HPACK's static
+// table.
 std::string call_fields(std::string_view path) {
   return std::string("\x83\x86", 2) + "\x04" + text(path) + "\x01" + text("localhost") + "\x0f\x10" +
          text("application/grpc") + std::string(1, '\0') + text("te") + text("trailers");
 }
 
-// Knows what to send, and where an answer ends.
+// The octets that a client sends over HTTP/1.1 or HTTP/2, and the search for the end of an answer.
 class Protocol {
  public:
   Protocol(std::string_view kind, std::string octets) : http2_(kind != "h1"), octets_(std::move(octets)) {
@@ -92,8 +93,8 @@ class Protocol {
     if (!http2_) return octets_;
     return frame(kHeaders, kEndHeaders, stream, fields_) + frame(kData, kEndStream, stream, octets_);
   }
-  // Removes complete answers from `received`. Returns true if there was one. Appends to `reply` what the
-  // client must send back, such as acknowledgements of HTTP/2.
+  // Removes the complete answer or the complete frames at the front of `received`. Returns true if they ended
+  // an answer. Appends to `reply` the frames that HTTP/2 requires of the client, such as acknowledgements.
   bool take_answer(std::string& received, std::string& reply) {
     return http2_ ? take_frames(received, reply) : take_response(received);
   }
@@ -139,7 +140,7 @@ class Protocol {
 struct Connection {
   int socket = -1;
   Protocol protocol;
-  Clock::time_point due{};  // of the request in flight
+  Clock::time_point due{};  // when the request in flight was due
   bool busy = false;
   std::uint32_t stream = 1;
   std::string received{};

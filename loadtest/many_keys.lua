@@ -10,7 +10,7 @@ function setup(thread)
     threads = threads + 1
 end
 
--- Built in advance, so that the test does not measure wrk.
+-- Builds all requests in advance, so that the test does not measure the work of wrk.
 function init()
     math.randomseed(os.time() + number)
     for key = 1, KEYS do

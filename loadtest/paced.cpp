@@ -36,7 +36,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::seconds kPatience{10};  // without a response, the load has failed
+constexpr std::chrono::seconds kPatience{10};  // the load has failed if a response takes longer
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "paced: %s: %s\n", what, std::strerror(errno));
@@ -45,17 +45,18 @@ constexpr std::chrono::seconds kPatience{10};  // without a response, the load h
 
 struct Connection {
   int socket = -1;
-  Clock::time_point due;   // of the request that is in flight
-  Clock::time_point sent;  // when it was sent
+  Clock::time_point due;   // when the request in flight was due
+  Clock::time_point sent;  // when the request in flight was sent
   std::string received;
 };
 
 struct Response {
-  std::size_t octets;  // of head and body
+  std::size_t octets;  // size of head and body together
   int status;
 };
 
-// Returns the response at the front, or nothing if it is not complete. A response needs Content-Length.
+// Returns the response at the front, or nullopt if it is not complete. A response without Content-Length
+// counts as a response without a body.
 std::optional<Response> response_in(std::string_view received) {
   const std::size_t end = received.find("\r\n\r\n");
   if (end == std::string_view::npos) return std::nullopt;
@@ -131,7 +132,8 @@ class Load {
     free_.push_back(&connection);
   }
 
-  // Computed from the beginning, so that no rounding adds up.
+  // Returns when the next request is due. Computes the time from the beginning of the load, so that rounding
+  // errors do not add up.
   Clock::time_point due() const {
     if (rate_ == 0) return begun_;
     return begun_ + nanoseconds(static_cast<long long>(static_cast<double>(count_) * 1e9 / rate_));
@@ -149,7 +151,7 @@ class Load {
     }
   }
 
-  // Returns how long nothing is to be sent.
+  // Returns the time until the next request can be sent, or until `end` if that is earlier.
   nanoseconds wait_time(Clock::time_point now, Clock::time_point end) const {
     if (now >= end) return std::chrono::milliseconds(100);
     return std::clamp<nanoseconds>(free_.empty() ? end - now : due() - now, nanoseconds(0), end - now);
@@ -189,7 +191,7 @@ class Load {
   int epoll_;
   std::deque<Connection*> free_;
   Clock::time_point begun_, counted_from_;
-  std::size_t count_ = 0;  // of requests sent
+  std::size_t count_ = 0;  // number of requests sent
   std::size_t refused_ = 0, faults_ = 0;
   std::vector<nanoseconds> took_, late_;
 };
