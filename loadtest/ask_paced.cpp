@@ -243,7 +243,7 @@ class Load {
   const int epoll_ = ::epoll_create1(0);
   std::vector<Connection> connections_;
   std::vector<std::size_t> free_;
-  std::vector<std::int64_t> times_;  // ns
+  std::vector<std::int64_t> times_;  // how long each counted answer took, in ns
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::seconds kPatience{10};  // the load has failed if a response takes longer
+// how long to wait after the end; a response that arrives later is a fault
+constexpr std::chrono::seconds kPatience{10};
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "paced: %s: %s\n", what, std::strerror(errno));
