@@ -172,8 +172,10 @@ class BodyValues {
   [[nodiscard]] const FormValue* form_value(std::string_view name) const;
 
   const BodyNames* names_ = nullptr;
-  std::vector<JsonValue> json_;            // by index of JsonPointers; empty if the body is not JSON
-  std::vector<FormValue> fields_;          // by index of FormNames; empty if the body is not read as a form
+  // the value of each pointer, by the pointer's index; empty if the body is not JSON
+  std::vector<JsonValue> json_;
+  // the value of each field, by the name's index; empty if the body is not read as a form
+  std::vector<FormValue> fields_;
   BodyFault of_json_ = BodyFault::None;    // why no member can be read; None: each value has its own fault
   BodyFault of_fields_ = BodyFault::None;  // why no field can be read; None: each value has its own fault
   JsonFault json_fault_ = JsonFault::None;

@@ -2,10 +2,10 @@
 //
 // Servers disagree about the names of fields. Some servers take each of these names for the field "email":
 // "Email", " email", "email[]", "[email]", "email]", "?email" and "email%00x". Some servers split a form at
-// ';' as well as at '&'. weir accepts only the field's name itself, in upper or lower case. If some server
-// takes another name in the form for the field, the field gets the fault Respelled. An escape such as
-// "%u0041" in the field's value also makes the field Respelled, and such an escape in any name makes all
-// fields Respelled. So no client can make a server read another value than weir reads.
+// ';' as well as at '&'. weir accepts only the field's name itself, in upper or lower case. A field gets the
+// fault Respelled if some server takes another name in the form for the field, or if the field's value has an
+// escape such as "%u0041". If a name has such an escape, all fields get this fault. So no client can make a
+// server read another value than weir reads.
 #pragma once
 
 #include "weir/policy/body_values.hpp"

@@ -112,7 +112,7 @@ bool use_pss(EVP_PKEY_CTX* options) {
 bool has_weak_exponent(EVP_PKEY* key) {
   BIGNUM* found = nullptr;
   if (EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &found) != 1) return true;
-  const bool weak = BN_get_word(found) < 3;  // for a larger number than a word, returns the largest word
+  const bool weak = BN_get_word(found) < 3;  // BN_get_word() returns the largest word for a larger number
   BN_free(found);
   return weak;
 }
