@@ -33,7 +33,8 @@ void append_percent_encoded(std::string& out, std::string_view text) {
   }
 }
 
-// Returns the rest of the first line that begins with `beginning`; empty if there is none.
+// Returns the text after `beginning` in the first line that begins with `beginning`; empty if there is no
+// such line.
 std::string_view line_value(std::string_view lines, std::string_view beginning) noexcept {
   while (!lines.empty()) {
     const auto line = lines.substr(0, lines.find("\r\n"));

@@ -1,7 +1,7 @@
 // Decodes the chunked transfer coding (RFC 9112 §7.1) piece by piece. Pure.
 //
 // The decoder accepts input in pieces of any size and stores no bytes, as a proxy needs. weir does not use
-// Beast's decoder. It needs a head that Beast parsed and the whole line of a chunk in its buffer, and it
+// Beast's decoder, which needs a head that Beast parsed and the whole line of a chunk in its buffer, and
 // merges trailers into the head.
 //
 // The decoder drops extensions. It also drops trailers, unless the caller passes a string for them.

@@ -31,8 +31,8 @@ struct ForwardedBy {
 };
 
 // Appends the head of the request to the upstream.
-// - Method and target are unchanged unless `path` is set. The version is HTTP/1.1. Hop-by-hop fields are left
-//   out.
+// - The method is unchanged. The target is unchanged unless `path` is set, but an absolute-form target
+//   becomes the origin-form. The version is HTTP/1.1. Hop-by-hop fields are left out.
 // - Adds the forwarding fields, Via, and the framing that weir uses for the body.
 // - Omits names with underscores unless `underscores` is set, because CGI programs (RFC 3875 §4.1.18) cannot
 //   tell "X_Y" from "X-Y".

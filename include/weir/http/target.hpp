@@ -46,8 +46,8 @@ namespace weir::http {
 // * a dot segment has parameters, which only some servers know;
 // * ".." follows an empty segment, so it removes another segment if slashes are merged first;
 // * "%2F", "%5C" or "%25" (as in "%252F") is next to dots, in parameters, or in a segment that ".." removes.
-//   Servers that decode such octets once or twice find a slash here that rules do not see. Elsewhere, the
-//   normal form keeps the octets, so rules see them.
+//   Servers that decode such octets once or twice find a slash in these places that rules do not see. In
+//   other places, the normal form keeps the octets, so rules see them.
 [[nodiscard]] const char* path_warning(std::string_view raw) noexcept;
 
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.
