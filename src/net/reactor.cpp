@@ -133,8 +133,9 @@ int Reactor::wait_for_events(int epoll, epoll_event* events, int room, int timeo
   return others;
 }
 
-// Coroutines must not run within Asio's wait. They could close descriptors whose events Asio still has to
-// handle. Asio runs what is posted during a wait before it waits again.
+// Adds the port to reported_, and posts turn(), which resumes the port's coroutines. Coroutines must not run
+// within Asio's wait, because they could close descriptors whose events Asio still has to handle. Asio calls
+// posted functions before it waits again.
 void Reactor::keep(Port& port) noexcept {
   if (port.is_linked()) return;  // an earlier call of epoll_wait(2) reported this port
   if (reported_.empty()) asio::post(executor_, [this] { turn(); });

@@ -128,8 +128,8 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (!tls.buffer) tls.buffer = std::make_unique_for_overwrite<char[]>(Tls::kBuffer);
-  // Keeps the ciphertext that OpenSSL has not consumed yet at the front of the buffer. There may be some,
-  // because OpenSSL may have to write before it reads on.
+  // Keeps the ciphertext that OpenSSL has not consumed yet at the front of the buffer. There is such
+  // ciphertext if OpenSSL must write before it reads on.
   const auto kept = tls.incoming.size();
   if (kept > 0) std::memmove(tls.buffer.get(), tls.incoming.data(), kept);
   if (kept == Tls::kBuffer) return asio::error::no_buffer_space;

@@ -28,7 +28,7 @@ struct ServiceRecords {
 // service. Returns nullopt if the message is malformed.
 [[nodiscard]] std::optional<ServiceRecords> parse_service_records(std::span<const unsigned char> message);
 
-// One host of a service. Without addresses if the look-up of the host failed.
+// One host of a service. `addresses` is empty if the look-up of the host failed.
 struct ServiceTarget {
   ServiceRecord record;
   std::vector<RawEndpoint> addresses;

@@ -90,7 +90,7 @@ std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoi
       answers.emplace_back(found.error());
   }
   asio::io_context context;
-  std::map<std::size_t, DnsLookup> running;  // by the index of the address
+  std::map<std::size_t, DnsLookup> running;  // the look-ups under way, by the index of the address
   std::size_t next = 0;
   const std::function<void()> begin_more = [&] {
     for (; next < addresses.size() && running.size() < kMostLookups; ++next) {

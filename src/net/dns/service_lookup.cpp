@@ -99,7 +99,7 @@ std::vector<base::Result<ServiceAnswer>> look_up_services(const std::vector<std:
     answers.emplace_back(
         base::Error{"cannot resolve \"srv:" + service + "\": no name server answered in time"});
   asio::io_context context;
-  std::map<std::size_t, ServiceLookup> running;  // by the index of the service
+  std::map<std::size_t, ServiceLookup> running;  // the look-ups under way, by the index of the service
   std::size_t next = 0;
   const std::function<void()> begin_more = [&] {
     for (; next < services.size() && running.size() < kMostLookups; ++next)
