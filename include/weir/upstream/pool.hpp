@@ -154,10 +154,9 @@ class Pool final : private net::Watched {
   //   servers that were not tried are candidates. Drained servers are never candidates.
   // * An ejected server whose ejection time has passed comes first, if the request may try it
   //   (Member::due()). With `health`, only probes try ejected servers.
-  // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops an
-  //   idle connection that the server has closed or written to, as far as the event loop has reported. The
-  //   loop has reported nothing about a connection that became idle since the loop last asked the kernel, so
-  //   the pool checks the socket of such a connection itself.
+  // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops idle
+  //   connections that the server has closed or written to. The event loop reports these connections. If a
+  //   connection became idle after the loop last asked the kernel, the pool checks the socket itself.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   // Returns the number of idle HTTP/1.1 connections.

@@ -48,7 +48,7 @@ class Resolver {
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups,
              const net::NameServers& name_servers);
 
-  // Returns the counts of look-ups for each upstream whose names are looked up repeatedly.
+  // Returns the counts of look-ups for each upstream that has names of servers to look up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
 
  private:

@@ -77,7 +77,7 @@ struct Retry {
   friend bool operator==(const Retry&, const Retry&) = default;
 };
 
-inline constexpr std::uint32_t kMaxWeight = 100;  // in the configuration
+inline constexpr std::uint32_t kMaxWeight = 100;  // the largest weight in the configuration
 // The weight of the servers whose SRV records have the largest weight, and the largest weight that can be set
 // while weir runs. A common multiple of small numbers, so that usual proportions stay exact.
 inline constexpr std::uint32_t kFullServiceWeight = 240;
