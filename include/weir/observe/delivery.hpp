@@ -42,8 +42,8 @@ class Delivery {
     // and give_up_what_is_overdue() was called.
     GivenUp
   };
-  // One of these must be called when the running attempt ends. `hopeless`: true if further attempts would
-  // fail, too. `random`: any 64 random bits.
+  // sent() or failed() must be called when the running attempt ends. `hopeless`: true if further attempts
+  // would fail, too. `random`: any 64 random bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 
