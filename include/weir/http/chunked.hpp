@@ -1,8 +1,8 @@
 // Decodes the chunked transfer coding (RFC 9112 §7.1) piece by piece. Pure.
 //
-// The decoder accepts input in pieces of any size and stores no bytes, as a proxy needs. weir does not use
-// Beast's decoder, which needs a head that Beast parsed and the whole line of a chunk in its buffer, and
-// merges trailers into the head.
+// The decoder accepts input in pieces of any size and stores no bytes, as a proxy needs. Beast's decoder is
+// unsuitable: it needs a head that Beast parsed and the whole line of a chunk in its buffer, and it merges
+// trailers into the head.
 //
 // The decoder drops extensions. It also drops trailers, unless the caller passes a string for them.
 // Extensions, trailers and leading zeros of chunk sizes together may be at most 16 KiB longer than the data

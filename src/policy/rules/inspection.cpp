@@ -30,10 +30,9 @@ const AttributeRef* deciding(const KeyPart& part, const Request& request) {
   return found == part.end() ? nullptr : &*found;
 }
 
-// Returns true if weir needs the body to find the part's value. Also returns true if a query parameter
-// already gives the value and the part also names an attribute in the body, because the server may use the
-// value in the body. If weir used the parameter, a client could get a new limit by each parameter that it
-// invents.
+// Returns true if weir needs the body to find the part's value. Also returns true if a query parameter gives
+// the value, but the part also names an attribute in the body. The server may then use the value in the body.
+// If weir used the parameter, a client could get a new limit by each parameter that it invents.
 bool part_asks(const KeyPart& part, const Request& request) {
   const auto* attribute = deciding(part, request);
   if (attribute == nullptr || is_in_body(attribute->kind)) return attribute != nullptr;
