@@ -43,7 +43,7 @@ std::size_t number_at(std::string_view bytes, std::size_t at) noexcept {
 // Returns true if the client offers kAcmeTls and no other protocol, as RFC 8737 §3 demands of authorities.
 bool offers_acme_alone(SSL* ssl) noexcept {
   const auto offered = extension(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation);
-  constexpr std::size_t kHead = 3;  // the length of the list, then of the name
+  constexpr std::size_t kHead = 3;  // octets: the length of the list, then the length of the name
   return offered.size() == kHead + kAcmeTls.size() && offered.substr(kHead) == kAcmeTls &&
          number_at(offered, 0) == kAcmeTls.size() + 1;
 }

@@ -14,7 +14,7 @@ namespace {
 
 using AsioReactor = asio::detail::epoll_reactor;
 
-// The most calls of epoll_wait(2) in a turn of the loop. Each returns up to 128 events to Asio's array.
+// The most calls of epoll_wait(2) in a turn of the loop. Each call returns up to 128 events to Asio's array.
 constexpr int kMostCalls = 16;
 
 // Asio has no function that returns its epoll descriptor. An explicit instantiation may name a private member

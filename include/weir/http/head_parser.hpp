@@ -25,7 +25,7 @@ struct Fault {
 // Like find_head_end(), for a response head, whose lines may end in a bare LF.
 [[nodiscard]] std::size_t find_answer_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
-// Returns why an incomplete request head can never become valid. Returns nullopt if it still can. Checks only
+// Returns why an incomplete request head can never become valid; nullopt if it may become valid. Checks only
 // the first octet, the first line and line ends. `from`: the number of octets that an earlier call has
 // checked already.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;

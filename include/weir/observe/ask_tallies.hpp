@@ -23,7 +23,7 @@ enum class AskResult : std::uint8_t {
 inline constexpr std::array<std::string_view, 3> kAskResultNames{"allowed", "refused", "error"};
 
 enum class PermitEnd : std::uint8_t {
-  Settled,   // the asker told the cost or the answer
+  Settled,   // the asker reported the actual cost or the answer
   Refunded,  // the asker returned the charges
   Expired,   // the asker did not settle the permit in time, or weir stopped
 };

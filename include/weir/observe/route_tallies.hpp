@@ -17,7 +17,7 @@ struct RouteTallies {
   // For requests that weir sent to a server: the time from the end of the head to the end of the answer. For
   // a tunnel: the time until it opens.
   Histogram seconds;
-  Gauge in_flight;  // requests that have not ended, those in a queue included; and open tunnels
+  Gauge in_flight;  // requests that have not ended, including those in a queue; and open tunnels
 };
 
 }  // namespace weir::observe

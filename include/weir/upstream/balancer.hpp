@@ -13,7 +13,7 @@
 
 namespace weir::upstream {
 
-// The facts about one server on which a choice depends.
+// The facts about one server that a choice depends on.
 struct Load {
   // The server gets a share of the requests in proportion to this number, which is below 2^16.
   std::uint32_t weight = 1;

@@ -103,8 +103,8 @@ const char* place_of(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Query ? "query parameter" : place_in_body(attribute);
 }
 
-// Returns the ambiguity of an attribute in the body. `by_query` means that a query parameter decides the key.
-// Then the query is checked for form fields even if the request has no body.
+// Returns the ambiguity of an attribute in the body. `by_query`: true if a query parameter decides the key.
+// If so, checks the query for form fields even if the request has no body.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;

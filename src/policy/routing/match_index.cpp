@@ -8,7 +8,8 @@ namespace weir::policy {
 
 namespace {
 
-// Returns the names of the hosts that the match may hold for, as MatchIndex::by_host_ has them.
+// Returns the names of the hosts that the match may hold for, in the form of the names in
+// MatchIndex::by_host_.
 std::vector<std::string> host_names(const Match& match) {
   std::vector<std::string> names;
   for (const auto& host : match.hosts) {

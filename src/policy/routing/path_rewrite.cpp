@@ -127,7 +127,7 @@ std::string PathPattern::describe() const {
 }
 
 // Stores the new path in `out`. Returns false if the rewrite does not apply to `path`. A path that `pattern`
-// has made is not yet in normal form; any other new path is.
+// has made is not yet in normal form; any other new path is already in normal form.
 bool PathRewrite::make(std::string_view path, std::string& out) const {
   if (!path.starts_with('/')) return false;  // "OPTIONS *" asks about the whole server
   if (pattern) return pattern->apply(path, out);

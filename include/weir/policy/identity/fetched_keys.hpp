@@ -21,8 +21,9 @@ namespace weir::policy {
 // From where and how often weir fetches a JWK set, and its bounds.
 struct KeyFetchSettings {
   std::string url;
-  base::Duration refresh{0};      // time from a fetch to the next one
-  base::Duration cooldown{0};     // least time between two fetches; a failed fetch is repeated after it
+  base::Duration refresh{0};  // time from a fetch to the next one
+  // least time between two fetches; after this time, a failed fetch is repeated
+  base::Duration cooldown{0};
   base::Duration wait{0};         // longest time that a request waits for the key of its token
   base::Duration timeout{0};      // longest time of a fetch
   std::size_t max_size = 0;       // most bytes of the set

@@ -31,8 +31,8 @@ class Http2Client {
     bool operator==(const Goaway&) const = default;
   };
 
-  // `strict`: false: the client may also send messages that RFC 9113 forbids. `windows`: false: the client
-  // lets weir send more octets only in open_windows().
+  // `strict`: false if the client may also send messages that RFC 9113 forbids. `windows`: false if the
+  // client lets weir send more octets only in open_windows().
   explicit Http2Client(bool strict = true, bool windows = true) {
     nghttp2_session_callbacks* calls = nullptr;
     nghttp2_session_callbacks_new(&calls);
