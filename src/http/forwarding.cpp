@@ -88,7 +88,8 @@ bool has_underscore(const Field& field) noexcept {
   return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
 }
 
-// Returns true for request fields that ask the server for a certain coding, or for a part, of the response.
+// Returns true for request fields that ask the server for a certain coding of the response, or for a part of
+// it.
 bool asks_for_form(const Field& field) noexcept {
   return field.id == FieldId::Other &&
          (equal_ignoring_case(field.name, "Accept-Encoding") || equal_ignoring_case(field.name, "Range") ||

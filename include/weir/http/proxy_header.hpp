@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxProxyHeader = 2048;  // octets; a longer header
 // Parses the PROXY header from the first bytes of a connection.
 [[nodiscard]] ProxyHeader read_proxy_header(std::string_view bytes) noexcept;
 
-// Appends a PROXY header of version 2. If `ends` is absent, its command is LOCAL.
+// Appends a PROXY header of version 2. If `ends` is absent, the command of the header is LOCAL.
 void append_proxy_header(std::string& out, const std::optional<ConnectionEnds>& ends);
 
 }  // namespace weir::http

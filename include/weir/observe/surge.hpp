@@ -42,7 +42,8 @@ class Surge {
   // Returns the start of the present surge, or of the last surge if there is none at present; the epoch if
   // there was no surge.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
-  // Returns the number of events within the last period. The period counted may be longer by up to 1/60.
+  // Returns the number of events within the last period. The counted period may be longer than the configured
+  // one by up to 1/60.
   [[nodiscard]] std::uint64_t seen() const noexcept { return seen_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 

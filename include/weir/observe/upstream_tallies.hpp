@@ -22,7 +22,7 @@ struct UpstreamTallies {
   Tally attempts, attempts_failed;
   // The time of each attempt from the sent request to the head of the answer, or until weir gave up waiting.
   Histogram seconds;
-  Gauge in_flight;  // requests that weir is forwarding, also those that wait for a server, and tunnels
+  Gauge in_flight;  // requests that weir is forwarding, including those that wait for a server; and tunnels
   Tally paused;     // requests that weir answered, because the upstream had asked for a pause
 };
 

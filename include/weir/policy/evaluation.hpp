@@ -171,8 +171,9 @@ class Evaluation {
 [[nodiscard]] Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
                                              std::size_t descriptor) noexcept;
 
-// Returns the enforced charge with the longest delay; if several have this delay, the first of them. A
-// request whose decision is Delay waits for this charge. The bill is null if there is no enforced charge.
+// Returns the enforced charge with the longest delay; if several have this delay, the first of them. If the
+// decision is Delay, the request waits for the departure of this charge. The bill is null if there is no
+// enforced charge.
 [[nodiscard]] ChargeRef longest_delay(std::span<const Bill* const> bills) noexcept;
 
 }  // namespace weir::policy

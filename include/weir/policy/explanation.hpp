@@ -48,7 +48,7 @@ struct LimitState {
   std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
-// Returns the state of a key. `limit` and `remaining` are the numbers that clients see (applied.told).
+// Returns the state of a key. `limit` and `remaining` are the numbers that clients see (applied.advertised).
 [[nodiscard]] LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
                                   const limit::Outcome& outcome);
 

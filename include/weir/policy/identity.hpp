@@ -26,7 +26,8 @@ namespace weir::policy {
 // The part of a request from which an attribute is read. Repeated header lines, query parameters or cookies
 // must have equal values. Otherwise the request is ambiguous, because weir cannot know which value the
 // upstream would use. Query values are percent-decoded, with '+' as a blank. Cookies are decoded, and quotes
-// are removed. Keys of rules decode values in the same way. A claim comes from the verified bearer token.
+// are removed. Values in the keys of rules are decoded in the same way. A claim comes from the verified
+// bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;

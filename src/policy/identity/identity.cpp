@@ -47,9 +47,9 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Returns the value of an attribute. `said`: the value, or nullopt if the request has differing values. In
-// that case returns an empty text and stores `ambiguity` in `client`, unless an earlier attribute has stored
-// a sentence.
+// Returns the value of an attribute. `said`: the value; nullopt if the request has differing values. If the
+// values differ, returns an empty text and stores `ambiguity` in `client`, unless an earlier attribute has
+// stored a sentence.
 std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;

@@ -10,8 +10,8 @@ Priority priority_of(const Request& request, const Route* route, const TierPrior
   return route != nullptr ? route->priority : kDefaultPriority;
 }
 
-// Returns a hash of the client's API key, user or address. Also hashes which of them it is, so a client with
-// the API key "10.0.0.1" differs from a client with that address.
+// Returns a hash of the client's API key, user or address. Also hashes the kind of this value, so a client
+// with the API key "10.0.0.1" differs from a client with that address.
 limit::Key name_client(const Request& request, base::SipKey key) noexcept {
   const auto& client = request.client;
   base::SipHash128 hash(key);

@@ -18,7 +18,7 @@
 
 namespace weir::policy {
 
-// From where and how often weir fetches a JWK set, and its bounds.
+// Where and how often weir fetches a JWK set, and the bounds of a fetch.
 struct KeyFetchSettings {
   std::string url;
   base::Duration refresh{0};  // time from a fetch to the next one
