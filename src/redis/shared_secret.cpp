@@ -92,8 +92,8 @@ class SharedSecret::Agreement : public std::enable_shared_from_this<Agreement> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
-  // Reads the secret from Redis, and stores nothing there. Must not be called after start(), because both use
-  // the same connection.
+  // Reads the secret from Redis, and stores nothing there. Must not be called after start(), whose coroutine
+  // uses the same connection.
   net::Task<SecretState> look_at(Target target);
 
  private:

@@ -80,8 +80,8 @@ class Trial {
   }
 
   // Charges a key `size` times: more often than the scripts store permits or log entries in a string. So the
-  // scripts must make a sorted set or a list. The store puts several charges into one script call only while
-  // kMostUnanswered calls have no reply. So this function waits until there are fewer.
+  // scripts must make a sorted set or a list. Waits while kMostUnanswered calls have no reply, so that each
+  // charge gets a script call of its own.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -100,8 +100,8 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds, by one more charge: replies come in order, so its reply is the
-  // last.
+  // Waits until all refunds have their replies. Makes one more charge for this: replies come in order, so the
+  // reply to this charge is the last one.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -126,7 +126,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  // True: if a server fails, weir may try another one: the new master, or the server that another Sentinel
+  // True if weir may try another server after a failure: the new master, or the server that another Sentinel
   // reports.
   const bool tries_again_;
   std::random_device random_;

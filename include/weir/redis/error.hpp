@@ -20,7 +20,7 @@ enum class StoreError {
   OutOfMemory,     // OOM: maxmemory is reached, and Redis finds no key to evict
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes, to protect its data
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
-  // The ACL user may not run a command that a script uses; bills without that command still work.
+  // The ACL user may not run a command that a script uses. Bills that do not need this command still work.
   CommandDenied,
   NoScript,     // NOSCRIPT again, although weir has just loaded the script
   ServerError,  // Redis replied with any other error

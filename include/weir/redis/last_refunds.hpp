@@ -1,5 +1,5 @@
-// For each group of keys: the time of this process's last refund to one of these keys. A refund lowers a
-// key's usage. So a state of the key that was cached before the refund must not be used any more.
+// Stores when this process last refunded a key: one time for each group of keys. A refund lowers the key's
+// usage, so weir must not use a state of the key that it cached before the refund.
 //
 // The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
@@ -29,7 +29,8 @@ class LastRefunds {
   //
   // The keys of one request should be in different groups. Otherwise the refund for one rule would make the
   // cached refusal by another rule unusable. The keys of a client for two rules differ in the same bits for
-  // every client (name_key.cpp). The multiplication below puts most such pairs into different groups.
+  // every client (name_key.cpp). The multiplication below puts most of these pairs of keys into different
+  // groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }

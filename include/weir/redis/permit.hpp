@@ -13,8 +13,8 @@ namespace weir::redis {
 
 class Permit {
  public:
-  // Takes over the permit of `charge`, which `store` has charged in Redis, or for which the caller has called
-  // Store::hold(). REQUIRES: limit::holds(*charge.limiter).
+  // Takes over the permit of a charge: `store` has made the charge in Redis, or the caller has called
+  // Store::hold() for the charge. REQUIRES: limit::holds(*charge.limiter).
   Permit(Store& store, const limit::Charge& charge) noexcept : store_(&store), charge_(charge) {}
   Permit(Permit&& other) noexcept : store_(std::exchange(other.store_, nullptr)), charge_(other.charge_) {}
   Permit& operator=(Permit&&) = delete;

@@ -63,10 +63,10 @@ struct RedisSettings {
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
-// Returns how long a command may stay unanswered before weir replaces the connection. weir renews concurrency
-// permits three times in `lease_time`. Even if one renewal is lost, the new connection can still renew the
-// permits in time. The result is never below `timeout`, so weir keeps the connection while a decision still
-// waits for a slow reply.
+// Returns how long a command may stay unanswered before weir replaces the connection: a third of
+// `lease_time`, but at least `timeout`. weir renews concurrency permits three times in `lease_time`. So even
+// if one renewal is lost, the new connection renews the permits before they expire. A shorter time than
+// `timeout` would end the connection while a decision still waits for a slow reply.
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
 // Parses "redis://[user:password@]host[:port][/database]", the same form with rediss:// for TLS, or

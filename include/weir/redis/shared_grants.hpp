@@ -1,6 +1,6 @@
 // Units of hot keys that this process has prefetched: Redis has debited the units already, so weir can admit
-// requests without a round trip. A unit is one part of a request's cost. This class holds the units of all
-// workers; redis/prefetch/grant_cache.hpp decides how many units to take.
+// requests without a round trip. The cost of a request is a number of units. This class holds the units of
+// all workers; redis/prefetch/grant_cache.hpp decides how many units to take.
 //
 // The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
@@ -33,7 +33,7 @@ struct GrantStats {
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // how often a key got no entry of the cache, because its set was full
+  std::uint64_t crowded = 0;   // how often a key got no entry, because its set of entries was full
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -59,15 +59,15 @@ class SharedGrants {
   void note_trip(const limit::Charge& charge, Time now);
   void learn(const limit::Charge& charge, const limit::Outcome& outcome);
   [[nodiscard]] limit::Cost wanted(const limit::Charge& charge, Time now);
-  // put_back() and arrived() return the units that the caller must refund in Redis.
+  // put_back() and arrived() return refunds, which the caller must send to Redis.
   [[nodiscard]] std::vector<Refund> put_back(const limit::Charge& charge, const limit::Outcome& outcome);
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& charge, const RoundTrip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& charge, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& charge);
-  // sweep() and give_up() return units that the caller must refund in Redis: as many refunds as `most`, or a
-  // few more. The next call returns further units.
+  // sweep() and give_up() return refunds, which the caller must send to Redis. They stop at `most` refunds,
+  // or a few more. The next call returns further refunds.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

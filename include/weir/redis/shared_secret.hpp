@@ -1,10 +1,11 @@
 // Agrees with other weir processes on a secret, if `[state] key_secret` is not set. The secret is random.
 // Redis keeps the secret under "PREFIX:secret".
 //
-// Every weir sends its own secret with SET … NX, which Redis ignores if it already has a secret. Then weir
-// reads the secret that Redis has, and adopts it. weir repeats both commands every five seconds, because
-// Redis may lose its data. After a loss, the first weir to repeat the commands restores its secret. So weirs
-// that share a Redis use different secrets for five seconds at most.
+// Every weir offers a secret with SET … NX, which Redis ignores if it already has a secret. Then weir reads
+// the secret that Redis has, and adopts this secret. weir repeats both commands every five seconds, because
+// Redis may lose its data. After a loss, the first weir that repeats the commands restores the agreed secret.
+// Because every weir reads the secret this often, weirs that share a Redis use different secrets for five
+// seconds at most.
 //
 // The program owns one object and uses it on the main thread.
 #pragma once

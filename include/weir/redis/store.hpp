@@ -61,9 +61,9 @@ struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The longest time to connect, sign in and load scripts. The session uses eight times settings.timeout (2 s
-  // at most) instead if that is longer. The default is so short that a failed attempt and the pause after it
-  // take less than a second.
+  // The longest time to connect, sign in and load scripts. If eight times settings.timeout (at most 2 s) is
+  // longer, the session allows that time instead. The default is so short that a failed attempt and the pause
+  // after it take less than a second.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // the most commands that wait for a reply
@@ -121,8 +121,9 @@ class Store {
   // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all charges have different keys. The spans
   // must live until the coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
   //
-  // In a cluster, some nodes may be unavailable while others answer. Charges that prefetched units pay need
-  // no node. Outcome::ahead says which server's clock decided a charge.
+  // In a cluster, some nodes may be unavailable while others answer. A charge that is paid with prefetched
+  // units needs no node. Outcome::ahead says how far the clock of the server that decided a charge is ahead
+  // of `server_now`.
   // * If a node is unavailable, charge() returns an error, and `unanswered` names the charges without an
   //   outcome. All other outcomes are set, and their charges are made unless Redis refused one of them.
   // * After any other error, `unanswered` names all charges.

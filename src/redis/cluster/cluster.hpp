@@ -51,17 +51,18 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Handles the error with which the node of the session `from` has replied: to a bill (the first function),
-  // or to a command of refunds (the second). If `error` is a redirection, sends the bill or command to the
-  // other node. If the slot is moving, may send it again to the same node. Returns false if nothing was sent.
-  // If the charges of a bill must be sent one by one, sets Call::apart, ends the call and returns true.
+  // Handle an error reply from the node of the session `from`. The first function handles the reply to a
+  // bill, the second the reply to a command of refunds. If the error is a redirection, they send the bill or
+  // command to the node that the error names. If the slot is moving, they may send it to the same node again.
+  // They return false if they have sent nothing. If the charges of a bill must be sent one by one, the first
+  // function sets Call::apart, ends the call and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
   // Must be called when the session comes up or goes down.
   void changed(const Session& session);
-  // Returns a slot hash (the part of a key that selects its slot) for any slot that the session's node
-  // serves. Returns 0 if the node has no slots.
+  // Returns a slot hash (the part of a key that selects its slot) for one of the slots that the session's
+  // node serves. Returns 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
 
  private:

@@ -73,7 +73,7 @@ class Store::Cluster::Parts {
   [[nodiscard]] limit::ChargeSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
   // Returns the time of the Redis node that decided the first charge with an answer. Sets Outcome::ahead of
-  // each charge to how far the clock of the node that decided the charge is ahead of that time.
+  // each charge: the time of the node that decided the charge, minus the returned time.
   [[nodiscard]] base::TimePoint align_clocks() noexcept {
     const auto answered = limit::all_charges(bill_.size()) & ~failed_;
     if (answered == 0) return {};

@@ -31,8 +31,8 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Assumes that a round trip takes as long as the last one, or as the age of the oldest unanswered command if
-// this age is greater. The age shows that round trips have become slow before the next reply arrives.
+// Estimates the duration of a round trip: the duration of the last one, or the age of the oldest unanswered
+// command if that is greater. The age shows that Redis has become slow even while no reply arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;

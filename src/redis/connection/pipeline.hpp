@@ -54,7 +54,8 @@ struct Call {
   bool asking = false;
   bool apart = false;     // true: ended without an answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
-  // The number of unanswered calls for which the coroutine waits; null if it waits only for this call.
+  // Points to the number of unanswered calls for which the coroutine waits; null if it waits for this call
+  // only.
   unsigned* waiting = nullptr;
 
   // Must be called when this call has received its answer. Returns true if it was the last one for which the
@@ -115,18 +116,18 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // With at least this many unanswered script calls, awaits_company() may return true. A reply then comes
-  // soon, and triggers the next send. This is no upper bound: more calls may be unanswered.
+  // awaits_company() returns true only if at least this many script calls are unanswered: then a reply comes
+  // soon and triggers the next send. This is no upper bound: more calls may be unanswered.
   static constexpr std::size_t kMostUnanswered = 8;
   // Returns true if the gathered bills should wait for more bills that can share their script call. All of
   // these conditions must hold:
-  // * At least kMostUnanswered calls are unanswered. If Redis is distant but idle, waiting would only delay
-  //   the bills.
+  // * At least kMostUnanswered calls are unanswered. With fewer calls Redis is not busy, and waiting would
+  //   only delay the bills.
   // * The gathered bills do not fill a call.
   // * A round trip takes less than a quarter of `timeout`. So the wait for a reply and the bill's own round
   //   trip together take less than half of `timeout`.
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
-  // Records the duration of the last round trip. Must be called if a command was sent without push().
+  // Records the duration of the last round trip. Must be called if its command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
   // Returns true if the pipeline cannot take another bill.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
@@ -134,7 +135,7 @@ class Pipeline {
     return pending_.reserve() >= entries;
   }
   [[nodiscard]] bool empty() const noexcept { return pending_.empty() && !gathers(); }
-  // Returns true if a gathered bill (the charges of one request) or refund was not sent yet.
+  // Returns true if a bill (the charges of one request) or a refund is gathered, that is, not yet sent.
   [[nodiscard]] bool gathers() const noexcept { return !gathered_.empty() || !refunds_.empty(); }
 
   // Sorts the gathered bills and refunds by slot. Bills that may share a call are adjacent then.
@@ -165,8 +166,8 @@ class Pipeline {
 
   // Returns the entry to which the next reply belongs; null if no command waits for a reply.
   [[nodiscard]] const Entry* first() const noexcept { return pending_.empty() ? nullptr : &pending_.front(); }
-  // Removes and returns the entry to which a reply that came at `now` belongs; nullopt if no command waits
-  // for a reply.
+  // Removes and returns the entry to which the next reply belongs; nullopt if no command waits for a reply.
+  // `now`: when the reply came.
   [[nodiscard]] std::optional<Entry> pop(Time now);
 
   // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the charges of

@@ -41,8 +41,8 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // After locate(), the session must call confirm_master() if the server at the reported address is the
   // master. If that server is not the master or cannot be reached, the session must call doubt_master(). The
-  // next locate() then begins with another Sentinel. confirm_master() also ends a subscription to a Sentinel
-  // that reports another master.
+  // next locate() then begins with another Sentinel. confirm_master() also ends the subscription if the
+  // subscribed Sentinel has reported another master.
   void confirm_master() noexcept;
   void doubt_master() noexcept;
 

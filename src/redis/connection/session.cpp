@@ -194,7 +194,8 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
-  // Reads the reason that a server sends before it closes a connection that it rejects.
+  // A server that rejects the connection may send the reason before it closes the connection. Reads the
+  // reason.
   const net::ErrorCode unheard = co_await read_reply();
   last_error_ = unheard ? why : readable(reader_.reply().text);
   const bool is_rejected = !unheard && classify(reader_.reply().text) == StoreError::NotAllowed;

@@ -32,8 +32,8 @@ std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
                     [](const limit::Charge& charge) { return charge.enforced && charge.cost != 0; }));
 }
 
-// Returns true if the reply can be the answer to the command. Any command may get an error. So only a reply
-// that is no error can show that replies and commands no longer match.
+// Returns false if the reply cannot be the answer to the command, because replies and commands no longer
+// match. Returns true for an error, because any command may get an error.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -51,9 +51,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless.
-// One reason is a lost or repeated reply: each later call would get the reply to another call. In this case
-// no call gets an answer, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless. One
+// reason is that a reply was lost or repeated, so that each later call would get the reply to another call.
+// Then weir answers no call, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {
@@ -228,8 +228,8 @@ void Store::Session::finish(Call& call, net::ErrorCode error) {
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Counts a failure. Failures of calls that waited at the same time count as one, because one stall of Redis
-// makes all of them fail.
+// Counts a failure. If calls that waited at the same time fail, they count as one failure, because one stall
+// of Redis is enough to make all of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);

@@ -68,7 +68,8 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   if (pipeline_.full()) return StoreError::Overloaded;
   // Calls schedule_flush() first, because it may throw. At this point, nothing refers to the call yet.
   schedule_flush();
-  // The timer may be set for a later time, if another node has redirected the bill.
+  // If another node has redirected the bill, its deadline may be earlier than the time for which the timer is
+  // set.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);

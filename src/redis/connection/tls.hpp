@@ -69,7 +69,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  // Has its own allocation, because ssl_ has a pointer to it.
+  // Allocated separately, because ssl_ keeps a pointer to this object.
   std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;

@@ -34,8 +34,8 @@
 // * If other weirs have later slots, the refunded slots become a gap in Redis (gaps.lua). The other weirs'
 //   slots do not move.
 // * The next charge takes slots in the first gap that is large enough and not in the past. These slots are
-//   disjoint from all others, and s >= t. Also s + T <= t + B T, because an earlier charge's slots ended
-//   there. So the proof above holds for these slots too.
+//   disjoint from all others, and s >= t. Also s + T <= t + B T, because a charge at an earlier time than t
+//   has taken the same slots. So the proof above holds for these slots too.
 // * Redis does not take back slots that were debited before its present state began (an earlier state was
 //   lost), or slots later than its TAT. Other weirs may have been charged for the same slots. One case
 //   remains open: a promoted replica has missed a debit, and other weirs were charged for later slots. In
@@ -48,10 +48,10 @@
 // key does not have too many grants. Otherwise the units are refunded in Redis. Units that the request itself
 // charged in Redis are also refunded there. No slot ever moves.
 //
-// Clocks. The proof assumes that Redis's clock never steps back. If it does, debits that Redis has lost may
-// seem to belong to the state that came after them. Redis reads its clock at an unknown instant between
-// `sent` and `received`. The code assumes the worst case in both directions: Redis may have read its clock at
-// `sent`, and this host's clock may be slow by one part in 1024.
+// Clocks. The proof assumes that Redis's clock never steps back. If the clock did, debits that Redis has lost
+// might seem to belong to a later state. Redis reads its clock at an unknown instant between `sent` and
+// `received`. The code assumes the worst case in both directions: Redis may have read its clock at `sent`,
+// and this host's clock may be slow by one part in 1024.
 #pragma once
 
 #include "redis/scripts/charge_numbers.hpp"
@@ -67,8 +67,8 @@
 
 namespace weir::redis {
 
-// A charge in Redis: when the command was sent and answered, and the start of the time slots that the charge
-// got.
+// The round trip of a charge: when weir sent the command, when weir received the reply, and when Redis made
+// the charge.
 struct RoundTrip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;

@@ -38,7 +38,8 @@ Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
 
 // Returns the element of `grants` in which to put a new grant; null if every grant has enough units for a
 // request. Prefers an element that never had a grant, then the oldest used-up grant, then the oldest grant
-// with too few units for a request.
+// with too few units for a request. A used-up grant is not the first choice, because a request may still put
+// units back into this grant.
 Grant* GrantCache::Entry::room(Time now) noexcept {
   Grant* best = nullptr;
   const auto before = [](const Grant& a, const Grant& b) {
@@ -79,7 +80,7 @@ bool GrantCache::spend(const limit::Charge& charge, Time now, limit::Outcome& ou
   stats_.spent += charge.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is an upper bound. More units may come earlier, because weir may prefetch them.
+  // Both times are upper bounds: weir may prefetch more units earlier.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(charge.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -191,8 +192,8 @@ void GrantCache::arrived(const limit::Charge& charge, const RoundTrip& trip, con
 }
 
 // Adds a grant (prefetched units) to the entry of its key. Merges grants of one window, because their units
-// are interchangeable. Uses an element that never had a grant rather than that of a used-up grant, because a
-// request may still put units back into a used-up grant.
+// are interchangeable. Any other grant gets the element that room() chooses, or is disposed of if there is
+// none.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;

@@ -35,10 +35,10 @@ class RemainingCharges {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Stores which of these charges got no answer. `lines` has their indices in this object.
+  // Stores which of these charges got no answer: bit i of `lines` stands for charges()[i].
   void set_unanswered(limit::ChargeSet lines) noexcept { unanswered_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unanswered_ >> i & 1U) == 0; }
-  // Returns which of these charges got no answer, by their indices in the whole bill.
+  // Returns which of these charges got no answer: bit i of the result stands for charge i of the whole bill.
   [[nodiscard]] limit::ChargeSet unanswered() const noexcept {
     limit::ChargeSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -65,7 +65,8 @@ class RemainingCharges {
   limit::ChargeSet unanswered_ = 0;
 };
 
-// Decides a check by the prefetched units. Returns false if Redis must decide.
+// Returns true and sets `outcome` if the charge is a check that the prefetched units can decide. Otherwise
+// returns false.
 bool check_here(SharedGrants& units, const limit::Charge& charge, Clock::time_point now,
                 limit::Outcome& outcome) {
   return charge.lease != 0 && charge.cost == 0 && units.peek(charge, now, outcome);
@@ -84,8 +85,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Before this call, the times of charges that were
-// paid with prefetched units are relative to the estimate of Redis's clock that the grant has.
+// Makes the times of all outcomes relative to `server_now`. Before this call, the times of a charge that was
+// paid with prefetched units are relative to another clock: the grant's estimate of Redis's clock.
 void align_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.prefetched)
@@ -214,8 +215,8 @@ void Store::PrefetchingStore::prefetch(Charges charges, Pipeline::Time now) noex
   }
 }
 
-// Prefetches units for one key from Redis. One script call contains the bill that found too few units and,
-// after the bill, the request for units.
+// Prefetches units for one key from Redis. The request for units shares a script call with the bill that
+// found too few units, and comes after this bill.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;

@@ -24,8 +24,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
 
   void start();
   // Stops prefetching units. The last worker to call finish() refunds the units of all workers, as fast as
-  // Redis answers. Returns true if no units are left to refund in this process, or Redis is unavailable.
-  // Otherwise finish() must be called again.
+  // Redis answers. Returns true if this worker has nothing more to refund: another worker still uses the
+  // units, no units are left, or Redis is unavailable. Otherwise finish() must be called again.
   [[nodiscard]] bool finish();
   // Does what finish() does, but sends all refunds at once and does not wait for replies. Must be called
   // before the backend stops.
@@ -38,8 +38,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::ChargeSet& unanswered);
-  // Does the same as Store::refuses(), but only for the charges that prefetched units cannot pay. Prefetched
-  // units admit the other charges.
+  // Refuses a bill as Store::refuses() does, but only because of charges that prefetched units cannot pay.
+  // All other charges count as admitted. Spends no units.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.prefetched.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // the verdicts that charge.lua returns
-// The value of `enforced` for a line that charge.lua only checks and does not charge.
+// The value of `enforced` for a line of a bill that only peeks: charge.lua never charges the line.
 constexpr double kPeek = 2;
 // A reply of charge.lua consists of the time, a verdict for each bill, three numbers for each line, and the
 // call's number.
@@ -61,7 +61,7 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// Appends the numbers of one line. `peeks`: the bill is only checked and not charged.
+// Appends the numbers of one line. `peeks`: the bill is never charged.
 void append_line(std::string& out, ChargeNumbers numbers, bool peeks) {
   if (peeks) numbers[1] = kPeek;
   append_numbers(out, numbers);

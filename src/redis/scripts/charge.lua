@@ -6,17 +6,18 @@
 --          numbers, which are the arguments of the kind's function below. The values of `enforced`:
 --          1: The line is enforced.
 --          0: The line is not enforced: it never causes a refusal.
---          2: The line is only checked, and its bill is refused in any case.
+--          2: The line belongs to a peek: it is never charged, and its bill is refused in any case.
 --          3: The line follows the line before it: it is charged if the line before is admitted, even beyond its own
 --             limit if the kind allows this.
---          One of these values plus 4: The line is a check. It is decided like other lines, but never charged.
+--          One of these values plus 4: The line is a check (a charge of cost 0). It is decided like other lines, but
+--             never charged.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if two bills have lines with the same key.
 -- A line of Kind.Penalty checks the penalty of the charge in the line before it. If a bill is refused, only its
 -- lines of this kind are written.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
 --          the calendar windows sent. Then three numbers for each line, called its answer. They describe the key's
---          state before the call; for Kind.Penalty, they are the result of the check. Then the call's number, which
+--          state before this charge; for Kind.Penalty, they are the result of the check. Then the call's number, which
 --          proves to weir that this reply belongs to the call.
 --
 -- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at
@@ -158,7 +159,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       if tat < now then
         tat, part = now, 0
       end
-      local wait, passed = tat - now, 25 -- passed: the offset of the first gap to keep
+      local wait, passed = tat - now, 25 -- passed: the byte of the first gap to keep
       for at = 25, #state, 32 do
         local first, first_part, last, last_part = gap_at(state, at, count)
         local rest, rest_part = plus(first, first_part, need, need_part, count)
@@ -280,8 +281,8 @@ end
 -- Used only if several bills may charge the same key. Maps a key to the number of the last line that charged it. The
 -- next line with this key starts from the state after that charge. Only the state after the last charge is written.
 local charged = ARGV[3] and {}
--- `kinds`: the functions, by kind. `known`: the table that these functions share. Both are made at the first line whose
--- kind is not Kind.Gcra.
+-- `kinds`: the functions that kind_of() made, by kind. `known`: the table that these functions share. Both tables are
+-- made at the first line whose kind is not Kind.Gcra.
 local kinds, known
 local last = 0
 for bill = 1, bills do
@@ -354,7 +355,7 @@ for bill = 1, bills do
       kinds[kind] = check
       local given = enforced == 3 and decided
       if kind == Kind.Penalty then
-        given = enforced == 2 or checks or decided -- a line that is only checked is no violation
+        given = enforced == 2 or checks or decided -- true: no violation is counted
       end
       fits = check(i, given, a, b, c, d, e, f)
     end
@@ -384,8 +385,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and written and type(nexts[i]) ~= 'string' then
-      -- nexts[i] is a function here, which writes the state. If the state is a string, the function returns it, for a
-      -- later line with the same key.
+      -- Here nexts[i] is a function that writes the state. The function returns the state if that is a string, because
+      -- a later line may have the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end

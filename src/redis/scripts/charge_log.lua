@@ -3,8 +3,8 @@
   -- parts have begun. In an exact log, a part is one microsecond.
   --
   -- State: pairs of an instant and a cost, 11 bytes each. The first pair is the head: the instant of the newest entry
-  -- and the total cost. The entries follow, the oldest first. There is one entry for each part with a charge, and its
-  -- instant is that of the part's first charge.
+  -- and the total cost. The entries follow, the oldest first. Each part in which a charge was made has one entry, with
+  -- the instant of the first of these charges.
   --
   -- Up to `few` entries form one string after the byte of the kind. All strings of a call are read by one command, and
   -- each is written by one command.
@@ -162,7 +162,7 @@
     local instant = newest > now and newest or now
     local offset, rest = instant % period, period % buckets
     local width = (period - rest) / buckets
-    local begin = offset - offset % width -- start and end of the part that contains `instant`
+    local begin = offset - offset % width -- begin, finish: bounds of the part that contains `instant`
     local finish = begin + width
     if rest > 0 then -- never true for an exact log
       begin, finish = uneven_part(offset, period, buckets, width, rest)
@@ -170,8 +170,8 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- The cost fits once the oldest live entries, of a total cost of live + excess, have expired. A cost above the
-    -- limit never fits. Then `excess` is very negative and selects the first entry, because every entry has a cost.
+    -- The cost fits once the oldest entries, which together cost live + excess or more, have expired. A cost above the
+    -- limit never fits. Then `excess` is so negative that the search ends at the first live entry.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, decisive, going = total, 0, nil, 0
     while live > 0 do
@@ -226,7 +226,7 @@
       log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- there is one live entry, which was read last
+    elseif at + 10 == #state and not beyond then -- one live entry: `entered` and `paid`
       log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

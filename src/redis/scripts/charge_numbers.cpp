@@ -349,7 +349,8 @@ std::array<std::int64_t, kAnswerNumbers> answer_after(const limit::Limiter& limi
                                                       base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> later_answer;
   std::copy(answer.begin(), answer.end(), later_answer.begin());
-  // The numbers of all other limiters are instants and counts, which do not depend on the present time.
+  // Only the answers of token bucket, GCRA and leaky bucket depend on the present time. All others consist of
+  // instants and counts.
   if (limit::gcra_core(limiter) == nullptr) return later_answer;
   if (later_answer[0] >= later.count())
     later_answer[0] -= later.count();

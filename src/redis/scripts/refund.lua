@@ -63,9 +63,9 @@ local function kind_of(kind, now)
 
   if kind == Kind.Gcra then
 --#include spans.lua
-    -- `latest`: the last instant to which a higher cost may move the TAT; -1 for a queue. For a queue, charged_at is
-    -- the promised departure. A departure is refunded only if it is the last one promised. Otherwise two requests could
-    -- get the same departure.
+    -- `latest`: -1 for a queue; otherwise the last instant to which a higher cost may move the TAT. For a queue,
+    -- charged_at is the promised departure. A departure is refunded only if it is the last one promised. Otherwise two
+    -- requests could get the same departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       local anew = overdraws(reserved + reserved_part, actual + actual_part)
@@ -245,8 +245,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Returns how much of the charge is in a state that began at `since`: all of it, or 0. Returns nil if nothing is to
-  -- be corrected.
+  -- Returns how many of the `reserved` units are in a state that began at `since`: all of them, or 0 if the charge is
+  -- older than the state. Returns nil instead of 0 for a refund, which then corrects nothing.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved

@@ -12,11 +12,11 @@
 //  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
 //     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
 //     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
-//  2. Redis read its clock at an unknown instant between `sent` and `received`. If Redis read it at `sent`,
-//     its clock is later now than if it read it at `received`. The cache refuses only if the limiter also
-//     refuses at the later time. So the cache stops refusing up to one round trip too early (weir then asks
-//     Redis), but never too late. Retry-After is computed from the earlier time, so it is never too short.
-//     The two clocks may drift apart by one part in kPace.
+//  2. Redis read its clock at an unknown instant between `sent` and `received`, so the cache knows Redis's
+//     present time only up to one round trip. The cache refuses only if the limiter refuses even at the
+//     latest possible time. So the cache stops refusing up to one round trip too early (weir then asks
+//     Redis), but never too late. Retry-After is computed from the earliest possible time, so it is never too
+//     short. The two clocks may drift apart by one part in kPace.
 //  3. The cache refuses only if it has the states for all charges of the bill. So it can return the longest
 //     wait of all charges that are refused. Exception: the wait may be too short if other requests have
 //     charged one of the keys since its state was cached.
@@ -24,11 +24,10 @@
 // the cache refuses only while a penalty runs.
 //
 // Only a refund makes a state earlier. A refund by this process makes older cached states unusable
-// (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. A state is used
-// only for kKnown. So for that time after such a refund or loss, weir may refuse a request that Redis would
-// admit. The cache never admits a request. States of queues and of concurrency limits are not cached,
-// because they often become earlier. If a rule's cost depends on the response, callers may use only refusals
-// by a penalty.
+// (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. After one of
+// these, the cache may refuse a request that Redis would admit, but only for kKnown: it uses no older state.
+// The cache never admits a request. States of queues and of concurrency limits are not cached, because they
+// often become earlier. If a rule's cost depends on the response, callers may use only refusals by a penalty.
 #pragma once
 
 #include "redis/scripts/charge_numbers.hpp"
@@ -84,7 +83,7 @@ class DenyCache {
   // outcomes; the times in them refer to the returned time.
   //
   // Each charge has its own estimate of Redis's time. Outcome::ahead is this estimate minus the returned
-  // time. So the outcomes describe the same instants as those of Redis.
+  // time. So the outcomes describe the same instants as the outcomes that Redis would return.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 

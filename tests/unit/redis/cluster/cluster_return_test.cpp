@@ -75,8 +75,8 @@ class ClusterRefunds : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// The worker must wait for all replies before it ends. If a client closes its connection earlier, Redis drops
-// the client's remaining commands.
+// The worker must wait for all replies before it ends. If weir closed the connection earlier, Redis would
+// drop the commands that it has not yet handled.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();

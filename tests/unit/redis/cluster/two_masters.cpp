@@ -96,8 +96,8 @@ void TwoMasters::give_up_move(Slot slot) {
 void TwoMasters::give(Slot slot) {
   empty();
   const auto taker = nodes_[1]->ask({"CLUSTER", "MYID"}).text;
-  // The new owner of the slot must know first: as soon as the old owner knows, it redirects clients to the
-  // new owner.
+  // Tells the new owner of the slot first. As soon as the old owner is told, it redirects clients to the new
+  // owner, which must then serve the slot.
   for (const std::size_t node : {1, 0})
     command(*nodes_[node], {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", taker});
 }

@@ -58,8 +58,8 @@ class BatchedCharges : public ::testing::Test {
 };
 
 // Two sets of keys get the same requests. Requests for the first set share calls; each request for the second
-// set has its own call. The limiters (one of them a concurrency limit) and the costs are random, the requests
-// share a few keys, and some rules are shadow rules.
+// set has its own call. Limiters and costs are random; one limiter is a concurrency limit. The requests share
+// a few keys, and some charges belong to shadow rules.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -111,8 +111,8 @@ TEST_F(BatchedCharges, AreMadeInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// In each call the script checks only once whether lists or sorted sets exist. The first request of this call
-// creates a list or a sorted set.
+// In each call the script checks only once whether lists or sorted sets exist. In this test, that check comes
+// before the first request creates a list or a sorted set. The second request must use it nevertheless.
 TEST_F(BatchedCharges, UseListsAndSetsThatAnEarlierRequestOfTheSameCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();

@@ -30,7 +30,7 @@ TEST_F(ScriptFaultsTest, AreReportedOnlyOnce) {
   EXPECT_TRUE(faults_.note(Faults::kGivingBack, now_ + 2h));
 }
 
-TEST_F(ScriptFaultsTest, AreReportedAgainIfFewerAlgorithmsFail) {
+TEST_F(ScriptFaultsTest, AreReportedAgainIfACallWithFewerAlgorithmsFails) {
   EXPECT_TRUE(faults_.note(Faults::kinds_of(both_), now_));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 1min));
   EXPECT_FALSE(faults_.note(Faults::kinds_of(both_), now_ + 2min));

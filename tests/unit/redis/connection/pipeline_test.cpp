@@ -57,8 +57,8 @@ TEST_F(PendingCommands, EachCallHasItsOwnDeadline) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
 }
 
-// The reply to a call may arrive after the caller has given up. If it does not arrive at all, the connection
-// is unresponsive.
+// The reply to a call may arrive after the caller has given up. If no reply arrives at all, the connection is
+// unresponsive.
 TEST_F(PendingCommands, ConnectionIsUnresponsiveEvenIfTheCallerOfItsOldestCallHasGivenUp) {
   Call call;
   call.deadline = start_ + 50ms;
@@ -76,7 +76,7 @@ TEST_F(PendingCommands, DeadlineOfACommandEndsWithItsConnection) {
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
 }
 
-// Tests of requests that wait to share a call: many calls of the pipeline are unanswered.
+// Tests which requests wait to share a call. The pipeline has many unanswered calls.
 class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {

@@ -110,8 +110,8 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// At any time eight calls wait for their replies. If a request waited for one of these replies before it was
-// sent, its own reply would come too late.
+// At any time eight calls wait for their replies. weir must send a further request at once. If it first
+// waited for one of the eight replies, the reply to the further request would come too late.
 TEST_F(FaultyNetwork, RequestsDoNotTimeOutIfTheRoundTripToRedisIsLong) {
   way_.trouble().delay = 600ms;  // the delay is less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
@@ -152,7 +152,7 @@ TEST_F(FaultyNetwork, LostReplyToARefundClosesTheConnection) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // Two losses are counted: the refund, and the charge that was sent after it.
+  // Two losses are counted: the refund, and the later charge.
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

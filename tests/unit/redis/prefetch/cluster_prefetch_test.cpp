@@ -53,8 +53,8 @@ class ClusterPrefetch : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns the cost that Redis has charged for the key, as a weir without prefetched units sees it. A gap
-  // (free time slots between charges) hides at most one unit.
+  // Returns how many units of the key's burst are used in Redis. Charges one unit, but does not count it.
+  // With a gap (free time slots between charges), the result may be wrong by one unit.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));

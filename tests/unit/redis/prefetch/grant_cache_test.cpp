@@ -208,7 +208,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) 
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// Otherwise some units would be left over that are too few for another request.
+// Otherwise the last prefetched units might be too few for a request.
 TEST_F(GrantCacheTest, NumberOfPrefetchedUnitsIsAMultipleOfTheCostOfARequest) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;

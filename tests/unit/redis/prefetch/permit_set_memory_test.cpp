@@ -1,6 +1,6 @@
-// Makes memory run out at each step of two operations. If a permit is being stored, no permit may remain that
-// would be renewed forever. If a request is being sent to Redis, the prefetched units that paid for the
-// request must be put back.
+// Makes memory run out at each step of two operations. While a permit is being stored: no part of the permit
+// may remain, because weir would renew it forever. While a request is being sent to Redis: the prefetched
+// units that paid for the request must be put back.
 #include "redis/store/permit_set.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 #include "unit/scarce_memory.hpp"
@@ -21,7 +21,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// This operator never fails. If it did, std::stable_sort would use another algorithm, without extra memory.
+// Never fails, because std::stable_sort would then use another algorithm, which needs no extra memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -40,7 +40,7 @@ using tests::fail_each_allocation;
 const limit::Limiter kTenAtOnce = limit::Concurrency::make(10).value();
 const limit::Charge kPlace{.key = {7, 7}, .limiter = &kTenAtOnce, .cost = 1};
 
-TEST(PermitSetMemory, PermitForWhichMemoryIsMissingIsNotKept) {
+TEST(PermitSetMemory, PermitIsNotStoredIfMemoryRunsOut) {
   PermitSet leases(1, std::chrono::seconds(10));
   const int made =
       fail_each_allocation([&] { leases.hold_without_redis(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
@@ -57,7 +57,7 @@ struct Renewing {
   Store store;
 };
 
-TEST(PermitSetMemory, PermitForWhichMemoryIsMissingIsNotRenewed) {
+TEST(PermitSetMemory, PermitThatCouldNotBeStoredIsNotRenewed) {
   RedisSettings settings;
   settings.lease_time = std::chrono::milliseconds(3);
   std::optional<Renewing> fresh(settings);
@@ -104,7 +104,7 @@ bool fails_after(long allocations, Worker& worker, Asked& asked) {
   return asked.thrown != nullptr || asked.answer.error;
 }
 
-TEST(PermitSetMemory, PrefetchedUnitsAreReturnedIfMemoryForACallIsMissing) {
+TEST(PermitSetMemory, PrefetchedUnitsArePutBackIfMemoryRunsOutWhileARequestIsSent) {
   const limit::Limiter bucket = token_bucket({1, 24h}, 10'000);
   const limit::Limiter window = limit::FixedWindow::make({10'000, std::chrono::hours(24 * 365 * 30)}).value();
   Server server;

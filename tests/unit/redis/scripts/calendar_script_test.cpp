@@ -149,7 +149,8 @@ class Canned {
   using Protocol = net::asio::local::stream_protocol;
 
   void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
-  // Reads on. A read may end anywhere within a command, because the scripts are longer than the buffer.
+  // Reads the next commands. A read may end anywhere within a command, because the scripts are longer than
+  // the buffer.
   void listen() {
     peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
       if (ec) return;

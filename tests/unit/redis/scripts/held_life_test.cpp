@@ -61,7 +61,7 @@ class PermitExpiry : public ::testing::Test {
   std::uint64_t serials_ = 0;
 };
 
-TEST_F(PermitExpiry, PermitsInAStringExpireWithTheLastOfThem) {
+TEST_F(PermitExpiry, KeyWithPermitsInAStringLivesUntilTheLastPermitExpires) {
   take(60min);
   EXPECT_EQ(minutes_left(), 60);
   const auto brief = take(10min);
@@ -95,7 +95,7 @@ TEST_F(PermitExpiry, RenewalThatConvertsAStringToASetKeepsTheTimeToLive) {
   EXPECT_EQ(minutes_left(), 60);
 }
 
-TEST_F(PermitExpiry, PermitsInASetExpireWithTheLastOfThem) {
+TEST_F(PermitExpiry, KeyWithPermitsInASetLivesUntilTheLastPermitExpires) {
   for (std::uint64_t i = 0; i <= kInString; ++i) take(10min);
   ASSERT_EQ(type(), "zset");
   EXPECT_EQ(minutes_left(), 10);

@@ -205,8 +205,8 @@ TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// The renewal fails because Redis has no script, and weir would send it again. Before that, the permit is
-// released. weir must then not repeat the renewal.
+// The renewal fails because Redis has lost the script. Usually weir sends such a renewal again. It must not
+// do so here, because the permit has been released in the meantime.
 TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -314,7 +314,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReplyToSeveralRequests) {
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
-// One call must renew all permits of a worker. One call for each permit would be too many.
+// One call must renew all permits of a worker.
 TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));

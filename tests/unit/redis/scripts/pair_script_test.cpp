@@ -1,5 +1,5 @@
-// Tests two limiters of one rule, which both count the requests that either of them admits (limit/pair.hpp).
-// Compares the scripts with the key table.
+// Tests two limiters of one rule (limit/pair.hpp). One of them decides about a request, and both count the
+// admitted requests. Compares the scripts with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 

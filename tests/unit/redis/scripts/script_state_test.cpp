@@ -113,8 +113,9 @@ TEST_F(ScriptState, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
   }
 }
 
-// A call must treat this state as lost. With an error, its other requests would fail, too.
-TEST_F(ScriptState, SlidingLogWithTooSmallATotalInItsHeadIsNoError) {
+// The script must treat this state as lost. If it raised an error, the other requests of the same call would
+// fail, too.
+TEST_F(ScriptState, SlidingLogWhoseHeadHasATooSmallTotalCountsAsUnused) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
     if (!std::holds_alternative<SlidingLog>(limiter)) continue;
@@ -178,9 +179,9 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
   }
 }
 
-// After a reduction of the burst, units that were spent from the larger burst stay spent and must refill
-// first.
-TEST_F(ScriptState, BucketWithAReducedBurstMustFirstRefillTheUnitsSpentBeyondIt) {
+// After a reduction of the burst, the bucket has more spent units than the new burst. They stay spent: the
+// bucket must first refill them.
+TEST_F(ScriptState, BucketWithAReducedBurstFirstRefillsTheUnitsSpentBeyondTheNewBurst) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
   charge(wide, 100);

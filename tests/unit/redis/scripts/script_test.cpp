@@ -153,7 +153,7 @@ TEST_F(Script, RedisRefundsAsTheLocalLimitersDo) {
     set_state(line, before);
     // Refunds the departure that the charge promised, or another departure.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
-    if (paid_from == 0) continue;  // a refund stops at the epoch, so no charge can start there
+    if (paid_from == 0) continue;  // the refund stopped at the epoch, so it is not exact
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;
     worker_.store.refund(line, departure);

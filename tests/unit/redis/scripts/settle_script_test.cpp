@@ -63,7 +63,7 @@ class SettleScript : public ::testing::Test {
       const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " expires too early";
-      // The check is left out for logs, because a refund in a log does not shorten the key's time to live.
+      // Logs are skipped, because a refund in a log does not shorten the key's time to live.
       EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " expires too late";
       if (drained) scripts_.forget(limit::key_of(i));
     }

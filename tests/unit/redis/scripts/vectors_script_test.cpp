@@ -8,7 +8,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(VectorsInRedis, AreDecidedAsComputedByHand) {
+TEST(VectorsInRedis, ScriptsDecideAsComputedByHand) {
   Server server;
   TimedScripts scripts(server);
   for (const auto& [name, limiter, requests] : limit::all_limit_vectors()) {
