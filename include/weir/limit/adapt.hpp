@@ -69,14 +69,14 @@ struct UpstreamAnswers {
   std::uint64_t all = 0;       // answers, and attempts for which the upstream gave no answer
   std::uint64_t failed = 0;    // part of `all`: answers with a status of 5xx, and attempts without an answer
   std::uint64_t measured = 0;  // part of `all`: answers, and attempts that ran out of time
-  // The sum of the times from request to answer's head, over all that `measured` counts.
+  // The sum of the times from request to answer's head, over all answers and attempts in `measured`.
   base::Duration time{0};
   friend bool operator==(const UpstreamAnswers&, const UpstreamAnswers&) = default;
 };
 
-// Returns true if the mean time of the answers is above terms.latency_above, or their share of failures is
-// above terms.errors_above. Returns false if there are fewer than kLeastAnswers answers. The share of
-// failures counts only from kLeastFailures failures on.
+// Returns true if the mean time is above terms.latency_above, or the percentage of failures is above
+// terms.errors_above. Returns false if there are fewer than kLeastAnswers answers. Fewer than kLeastFailures
+// failures are ignored, whatever their percentage.
 [[nodiscard]] bool is_unwell(const AdaptTerms& terms, const UpstreamAnswers& answers) noexcept;
 
 // Returns the factor for the next period. `answers`: the answers of the period that ends now. `factor`: the

@@ -2,11 +2,11 @@
 // The configuration reader builds it once from the system's time zones (config/read/calendar.hpp). All
 // limiters that count calendar days, weeks or months share it.
 //
-// A local day begins at its first instant, so clock changes make days of 23 or 25 hours. If a clock skips
-// midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first of these
-// two midnights. Day d (counted from 1970-01-01) begins at d × 24 h − offset. The offset stays the same for
-// months, so the table lists runs: consecutive days with one offset. A skipped day (Samoa, 2011-12-30) has
-// length zero.
+// A local day lasts until the next local day begins, so clock changes make days of 23 or 25 hours. If a clock
+// skips midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first of
+// these two midnights. Day d (counted from 1970-01-01) begins at d × 24 h − offset. The offset stays the same
+// for months, so the table lists runs: consecutive days with one offset. A skipped day (Samoa, 2011-12-30)
+// has length zero.
 //
 // A lookup does two or three binary searches over a few hundred runs. It takes no lock and allocates nothing.
 #pragma once

@@ -16,8 +16,8 @@ using Key = base::Digest128;
 
 // Identifies one version of a rule while weir runs, and so says how to interpret the stored state of a key. A
 // reload that changes the limits of a rule gives the rule another RuleIndex. The member policy::Rule::cells
-// is this number. The member policy::Rule::index is another number, which belongs to the rule's name and
-// survives such reloads.
+// has this number. The member policy::Rule::index has another number, which belongs to the rule's name and
+// stays the same in a reload.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 2048;
 
@@ -42,9 +42,9 @@ struct Charge {
   // the limiter that is charged; keys without a slot in the table share one state for each limiter ID
   LimiterId limiter_id = 0;
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
-  // True: this charge does not decide whether the request is admitted. The charge before it in the bill, of
-  // the same rule, decides. This charge only counts the request if it is admitted (limit/pair.hpp). A charge
-  // with `counted` set is not `enforced`.
+  // True: the previous charge in the bill, which belongs to the same rule, decides whether the request is
+  // admitted. This charge only counts an admitted request (limit/pair.hpp). A charge with `counted` set is
+  // not `enforced`.
   bool counted = false;
   // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.
   // Functions that change an earlier charge do not, because the rule may be gone by then.

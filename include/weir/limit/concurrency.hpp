@@ -51,14 +51,15 @@ class Concurrency {
 //
 // A single answer proves nothing: a cached 404 may be a hundred times as fast as its neighbours. So weir
 // compares the mean latency of the present traffic with the lowest mean so far. (Envoy compares a percentile
-// with the same percentile, for the same reason.) Each answer updates these values, where w = 4 × limit, from
-// 32 to 512:
+// with the same percentile, for the same reason.) Each answer updates the values below. There, w is 4 ×
+// limit, but at least 32 and at most 512:
 //
 // * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
 //   limit follows this mean.
 // * slow: a second mean, which each answer moves by 1/8w, so that chance has little effect. With at most
 //   `min` requests in flight, each answer moves this mean by 1/2w.
-// * best: falls at once to the slow mean, or to 5/4 of the quick mean, whichever is lower.
+// * best: the lowest mean so far. Falls at once to the slow mean, or to 5/4 of the quick mean, whichever is
+//   lower.
 // * best, with at most `min` in flight: moves towards the slow mean by 1/32. At most `min` requests do not
 //   queue at the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.

@@ -1,5 +1,5 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
-// requests. This process counts them, too, so that clients see one limit.
+// requests. The new process counts these permits, too, so that both processes together stay within the limit.
 //
 // Owned by the program. Belongs to the main thread. The table must outlive this object.
 #pragma once

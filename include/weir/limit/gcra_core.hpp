@@ -39,8 +39,8 @@ class GcraCore {
     Ticks tat;            // the new state if the request is allowed, otherwise the old state
     base::Duration wait;  // how far the TAT was ahead of now before the charge; rounded up
   };
-  // Returns the outcome of a request and the new TAT. A fresh key has `tat` 0. REQUIRES: 1 ≤ cost ≤ kMaxCost,
-  // now ≥ the epoch.
+  // Returns the outcome of a request and the new TAT. A fresh key has `tat` 0. A cost of 0 only reads the
+  // state. REQUIRES: cost ≤ kMaxCost, now ≥ the epoch.
   [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
 
   // Returns the TAT after the refund of an earlier charge.
@@ -76,7 +76,7 @@ class GcraCore {
 
  private:
   GcraCore() = default;
-  // The numbers by which one step measures a request of a given cost.
+  // The numbers with which step() decides about a request of a given cost.
   struct Measure {
     Ticks unit;     // the unit of `remaining`: T, or for a queue T × the request's cost
     Ticks depth;    // how far ahead of now the TAT may be after the charge

@@ -1,10 +1,10 @@
 // The position of a change in the order of all changes of the key table. A replay uses these positions to
 // apply a log of changes in their original order.
 //
-// A time in microseconds is not enough. Workers read the clock before they lock, so the later of two charges
-// of one key may have the earlier time, or both may have the same time. A HybridTimestamp is therefore the
-// value of a hybrid logical clock (Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014). The shards of
-// the table are the processes of that clock:
+// A time in microseconds is not enough. Workers read the clock before they lock a shard. So of two charges of
+// one key, the later one may have the earlier time, or both may have the same time. A HybridTimestamp is
+// therefore the value of a hybrid logical clock (Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014).
+// The shards of the table are the processes of that clock:
 //
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      if the count overflows, the µs grow by one

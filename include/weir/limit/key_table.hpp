@@ -27,8 +27,9 @@
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
-//     slot. Their memory is bounded by 16 bytes for each key of the table, or by 1 MiB if that is more. A
-//     shard's lock guards them with its slots, so a penalty is decided together with its limiter.
+//     slot. Their memory is bounded by 16 bytes for each key of the table, or by 1 MiB if that is more. The
+//     lock of a shard guards both the slots and the penalties of its keys, so a charge is decided by its
+//     limiter and its penalty at one instant.
 //  9. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
 //     algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
 #pragma once
@@ -95,8 +96,8 @@ class KeyTable {
   // If `timestamp` is not null, it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here
   // and in the functions below. Allocates no memory if `violations` is None.
   //
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. A charge with `counted` set
-  // and the charge before it have limiter IDs of which one is odd and one is even. now ≥ the epoch.
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. If a charge has `counted`
+  // set, its limiter ID is odd and that of the previous charge is even, or the reverse. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called
@@ -183,8 +184,8 @@ class KeyTable {
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();
-  // Charges permits that another process holds, beyond the limit if necessary. They count until release().
-  // Returns true if the shared overflow cell counts them (Outcome::overflow). REQUIRES:
+  // Charges permits that another process holds, beyond the limit if necessary. The permits count until
+  // release(). Returns true if the shared overflow cell counts them (Outcome::overflow). REQUIRES:
   // limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
@@ -199,7 +200,7 @@ class KeyTable {
   //
   // For reloads: keys of the same rule may still have the index of an earlier version. The next request with
   // such a key converts the key's state (limit/rescale.hpp), or resets the state if it cannot be converted.
-  // The time of a call grows with the product of the numbers of rules and shards, so many rules must be
+  // Each call visits all known rules in all shards, even if it declares one rule. So many rules must be
   // declared in one call.
   //
   // REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the old rule.
@@ -221,8 +222,7 @@ class KeyTable {
   // limiter. With several limiters, a state does not say to which limiter it belongs. Locks one shard at a
   // time. So a charge waits for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
-  // Frees the indexes for other rules. REQUIRES: no key has one of these indexes, and no charge uses one of
-  // them any more.
+  // Frees the indexes for other rules. REQUIRES: no key and no charge uses these indexes any more.
   void retire_rules(const std::vector<RuleIndex>& indexes);
 
   struct Stats {

@@ -43,9 +43,9 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
                            const Ending& ending) noexcept;
 
 // Converts a state of `from` into a state of `to`. The new state is fresh again at the same instant (rounded
-// up), or has the same number of units in flight. Needed if several limiters share a state, because they may
-// count in different units. Returns a fresh state if one algorithm cannot use the other's states, which
-// happens only after a change of the configuration.
+// up). For a concurrency limit, it has the same number of units in flight. Needed if several limiters share a
+// state, because they may count in different units. Returns a fresh state if one algorithm cannot use the
+// other's states, which happens only after a change of the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
 // Returns when `cell` will equal the state of a fresh key; kNever while a request holds concurrency units of

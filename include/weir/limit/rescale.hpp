@@ -4,14 +4,14 @@
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period
-// * fixed window: count ÷ limit, in the present window of the new numbers. With another `align`, the count
-//   itself: 10 of 10 requests of a day are 10 of 700 requests of a week.
+// * fixed window: count ÷ limit, in the present window of the new limiter. If `align` changes, the count
+//   itself: 10 of 10 requests of a day become 10 of 700 requests of a week.
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
 // * logs: for each entry, cost ÷ limit, and the time until it expires ÷ period
 // * leaky bucket: the promised departures; departures after them have the new rate
 // * bucket of a pacer: the promised octets, up to its `max_wait`
-// * concurrency: the number in flight. An adaptive limit also keeps what it has learned, within the new
-//   bounds.
+// * concurrency: the number of units in flight. An adaptive limit also keeps what it has learned, within the
+//   new bounds.
 //
 // After a change of algorithm the key starts anew, with nothing used. Pure.
 #pragma once
@@ -27,7 +27,7 @@ namespace weir::limit {
 
 // Returns the state `cell` of `from`, converted for `to`. Equal parameters change nothing, and a drained
 // (fresh) state stays drained. The used share of the limit does not fall, and rises by less than one unit.
-// For logs with more than one entry, use the function below.
+// The function below converts logs with more than one entry.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 

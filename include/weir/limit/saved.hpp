@@ -39,9 +39,9 @@ struct SavedPenalty {
   friend bool operator==(const SavedPenalty&, const SavedPenalty&) = default;
 };
 
-// The part of a rule that weir needs to read the states of the rule's keys. A state can be read only with the
-// parameters (limit, period, burst) of its limiter, and does not say which of the rule's limiters that is. So
-// the states stay valid only if all limiters of the rule keep their parameters.
+// The part of a rule that weir needs to read the states of the rule's keys. To read a state, weir needs the
+// parameters (limit, period, burst) of its limiter. But a state does not say to which of the rule's limiters
+// it belongs. So the states stay valid only if all limiters of the rule keep their parameters.
 struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit

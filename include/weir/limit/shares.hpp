@@ -1,5 +1,5 @@
-// The number of slots that the key table reserves for each rule, so that clients of one rule cannot use up
-// the whole table (src/limit/table/quota.hpp).
+// The number of slots that the key table reserves for each rule, so that the clients of another rule cannot
+// use up the whole table (src/limit/table/quota.hpp).
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@
 //
 // A step() is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. If
 // a log has room for one entry only (a Cell), that entry gets the mark of the newest admission. Older costs
-// then count as if they were new, so such a log rejects earlier than a log with all its entries would, never
-// later.
+// then count as if they were new. So this log may reject a request that a log with all entries would admit,
+// but never admits more.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -50,8 +50,8 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;  // the time step in which to enter the cost if the request is charged
-    // the instant at which the log will have drained (all its entries have expired), with the entry of this
-    // request if it is allowed
+    // the instant at which all entries of the log will have expired, including the entry of this request if
+    // it is allowed
     base::TimePoint drained_at;
   };
   // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step
@@ -68,7 +68,7 @@ class SlidingLog {
   // (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
                                        Cost most) const noexcept;
-  // Refunds a charge that has not expired, even if the entry that contains it was moved to a later time.
+  // Refunds a charge that has not expired, even if the entry with this charge was moved to a later time.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Corrects the entry that contains a charge (limit/settle.hpp), even if that entry was moved to a later
   // time.
@@ -79,8 +79,9 @@ class SlidingLog {
   // expires at `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // Convert between instants and marks (numbers of time steps). They return the mark that contains an
-  // instant, the first instant of a mark, and the instant at which the entries of a mark expire.
+  // Convert between instants and marks (numbers of time steps). mark_of() returns the mark that contains the
+  // instant. start_of() returns the first instant of the mark. expiry_of() returns the instant at which the
+  // mark's entries expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;

@@ -27,8 +27,9 @@
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
 //
-// A snapshot has the lowest version that can hold it, so that an earlier weir reads it if possible. Version 5
-// lacks penalties. Versions 5 and 6 hold at most 256 rules, including old versions of rules.
+// A snapshot has the lowest version that can hold its contents, so that an earlier weir can read the snapshot
+// if possible. Version 5 lacks penalties. Versions 5 and 6 hold at most 256 rules, including old versions of
+// rules.
 //
 // The digest (SipHash without a secret) detects damage. It does not detect forgery, but only the owner of the
 // file could forge it.
@@ -90,9 +91,8 @@ struct Restored {
   std::uint64_t drained = 0;  // keys that were fresh again before the restore
   std::uint64_t changed = 0;  // keys of rules that no longer exist, or for which `adopt` returned nullopt
   // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
-  // overflow cells of their rules, which start fresh. (An overflow cell is one state for all keys of a
-  // limiter ID that have no slot.) Also counts keys whose penalties did not fit into the memory for
-  // penalties.
+  // overflow cells (states that keys without a slot share), which start fresh. Also counts keys whose
+  // penalties did not fit into the memory for penalties.
   std::uint64_t left_out = 0;
 };
 

@@ -11,8 +11,8 @@
 //   anchor      anchor + P   now   anchor + 2P
 //     |—————————————|————————•———————|———   spent(now) = max(0, spent − count × ⌊(now − anchor) / P⌋)
 //
-// Within an interval of length L, the bucket admits at most burst + count × (⌊L / P⌋ + 1). The + 1 counts
-// refills at both ends.
+// Within an interval of length L, the bucket admits at most burst + count × (⌊L / P⌋ + 1). The + 1 is needed
+// because an interval may both begin and end with a refill.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -183,9 +183,9 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
 }
 
 // Returns the limit after one answer. A rising limit covers half the distance to its target within `limit`
-// answers. A falling limit needs twice as many answers. If it fell faster, it would fall too far before the
-// quick mean of the latency shows what the lower limit has changed. The limit changes by at least 1/kScale,
-// so that rounding does not stop it.
+// answers. A falling limit needs twice as many answers. Otherwise it would fall too far before the quick mean
+// of the latency shows the effect of the lower limit. The limit changes by at least 1/kScale, so that
+// rounding does not stop it.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {

@@ -49,8 +49,8 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = gcra_core_.refund(tat_of(cell), cost);
-  // Refunds only the last charge, because later requests keep the departures that they were promised. This
-  // charge was the last one if the TAT (theoretical arrival time) without it equals the departure of its
+  // Refunds a charge only if it is the last one, because later requests keep their promised departures. The
+  // charge is the last one if the TAT (theoretical arrival time) minus its cost is the departure of its
   // request. A request without delay departed when it was charged.
   return gcra_core_.instant(before) == departure ? cell_of(before) : cell;
 }

@@ -140,7 +140,7 @@ Step SlidingWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const
 Cell SlidingWindow::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
   Counts counts = counts_of(cell);
   const std::uint64_t at = micros(charged_at);
-  if (at >= counts.start + period()) return cell;  // the charge lies after both windows of the state
+  if (at >= counts.start + period()) return cell;  // the charge is later than both windows of the cell
   if (at >= counts.start)
     counts.current = beyond(counts.current, cost);
   else if (at + period() >= counts.start)

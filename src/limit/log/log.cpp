@@ -89,8 +89,8 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-// Refunds entry.cost from the first log entry at or after entry.mark, or the whole cost of that log entry if
-// that cost is lower. Returns the refunded cost; 0 if no log entry is at or after entry.mark.
+// Takes entry.cost from the first log entry at or after entry.mark, but at most the cost of that log entry.
+// Returns the cost that was taken; 0 if no log entry is at or after entry.mark.
 Cost Log::take_back_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {

@@ -73,9 +73,9 @@ class Log : public LogReader {
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
   // Returns true if a new entry at the time step (mark) `mark` would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk, or 0 if no chunk is free. If it is 0,
-  // the newest entry receives the cost and the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 <
-  // entry.cost ≤ SlidingLog::kMostTotal − total().
+  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk, or 0 if no chunk is free. Without a
+  // chunk, adds the cost to the newest entry, which also gets the mark of `entry`. REQUIRES: entry.mark ≥
+  // newest(), 0 < entry.cost ≤ SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
   // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark; a mark of 0 means

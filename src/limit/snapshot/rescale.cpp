@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostCount = 0xffff'ffff;  // the maximum count of a window, as in limit/window.hpp
 
-// Returns ⌈a × b / c⌉, at most `most`. The product may need 256 bits, so it is computed by doubling.
+// Returns ⌈a × b / c⌉, at most `most`. a × b may need 256 bits, so the quotient is computed bit by bit.
 // REQUIRES: a, b, c < 2^126, c ≥ 1.
 Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   const Ticks whole = b / c;

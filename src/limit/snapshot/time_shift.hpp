@@ -1,9 +1,9 @@
 // Shifts the instants of a snapshot from the clock of the old process to the clock of the new process.
 //
 // All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception.
-// The shifted end of a window is compared with the end of the present window by the new clock. If these ends
-// are no further apart than the two clocks, the window gets the end by the new clock. Otherwise it keeps its
-// shifted end, and the window after it is a whole window of the new clock. Permits have no instant and stay
+// weir compares the shifted end of a window with the end of the present window by the new clock. If the two
+// ends differ by at most as much as the two clocks, the window gets the end by the new clock. Otherwise the
+// window keeps its shifted end, and the next window ends by the new clock. Permits have no instant and stay
 // as they are. Pure.
 #pragma once
 

@@ -304,8 +304,8 @@ bool KeyTable::refund(const Charge& unresolved, base::TimePoint departure, base:
 
 void KeyTable::release(const Charge& unresolved, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  // Passes the latest timestamp, because amend() ignores charges from before a reset of their key. A key with
-  // permits is never reset, so a release must never be ignored.
+  // Passes the latest possible timestamp, because amend() ignores a charge from before a reset of its key,
+  // and a release must never be ignored. (A key with permits is never reset.)
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       unresolved, {kSinceAnyReset, overflow, now, timestamp},
@@ -321,8 +321,8 @@ void KeyTable::settle(const Charge& unresolved, const Settled& settled, bool ove
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(unresolved, charge, unresolved.cost);
     const auto actual = share_owed(unresolved, charge, settled.actual);
-    // The cost has fallen in the old units. It only seems to rise here because the conversion to the new
-    // limiter's units rounds. So charges nothing more.
+    // In the old units, the actual cost is lower than the reserved cost. It is higher here only because the
+    // conversion to the new limiter's units rounds. So charges nothing more.
     if (actual > reserved && settled.actual < unresolved.cost) return cell;
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };

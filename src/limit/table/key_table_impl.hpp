@@ -22,7 +22,7 @@
 namespace weir::limit {
 
 struct KeyTable::Impl {
-  // The check of one charge of a bill. Exists only while the locks of the bill are held.
+  // The result of checking one charge of a bill. Exists only while the locks of the bill are held.
   struct ChargeCheck {
     Slot* slot = nullptr;  // null: the overflow cell decided
     // The limiter that can read the cell: the charge's own limiter or, after a reload, its newer version.
@@ -65,8 +65,8 @@ struct KeyTable::Impl {
     bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Returns true if no change of the rule's algorithm lies between the state in the slot and the charge
-  // (limit/table/limiter_versions.hpp). In other words, both are of the same generation.
+  // Returns true if the state in the slot and the charge are of the same generation: the rule's algorithm has
+  // not changed between them (limit/table/limiter_versions.hpp).
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;

@@ -46,7 +46,7 @@ class KeyTable::Impl::Locks {
     if (!overflow_) overflow_ = std::unique_lock(table_.overflow.mutex);
   }
 
-  // Returns the overflow cell of the charge, with the earlier charges of the bill that use the same cell. A
+  // Returns the overflow cell of the charge. Earlier charges of the same bill to this cell are included: a
   // rule has several charges if it applies to several descriptors of a question. REQUIRES: lock_overflow()
   // was called.
   [[nodiscard]] Cell overflow_cell(const Charge& charge) const {

@@ -42,8 +42,8 @@ class LimiterVersions {
   struct Relation {
     bool cell_is_newer = false;
     bool same_generation = false;  // the charge and the cell are of the same generation
-    // The limiter of the charge's variant in the version under which the cell was charged; null if that
-    // version lacks the variant.
+    // The limiter of the charge's variant (the rule itself, a tier or an override). It is from the version
+    // under which the cell was charged; null if that version lacks the variant.
     const Limiter* of_cell = nullptr;
   };
 

@@ -98,9 +98,9 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the key under which `cells_` has the cell of a limiter ID. If no cell of its own is left for a
-  // limiter ID, it uses the first or the second cell of its rule. The choice never puts the two charges of an
-  // elastic rule into one cell.
+  // Returns the key under which `cells_` has the cell of a limiter ID. A limiter ID that cannot get a cell of
+  // its own uses the first or the second cell of its rule. The two charges of an elastic rule never use the
+  // same cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | limiter_id;

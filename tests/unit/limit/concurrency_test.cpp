@@ -197,7 +197,8 @@ TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   EXPECT_EQ(limiter.limit(cell, kStart), 98);
 }
 
-// A server that fails every fourth request still has capacity for more requests.
+// Every fourth request fails, but the server still has capacity for more requests. So the limit must not fall
+// far.
 TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(20s);

@@ -121,8 +121,8 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   }
 }
 
-// A bucket that does not decide is charged at most the units that it has left. If it were charged beyond its
-// limit, an hour of admissions at twice its rate would make it refuse everything for another hour.
+// A bucket that does not decide is charged at most the units that it has left. If the bucket were charged
+// beyond its limit, it would refuse everything for an hour after an hour of admissions at twice its rate.
 TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitByAdmissionsOfTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);

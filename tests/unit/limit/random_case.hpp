@@ -37,8 +37,7 @@ struct Case {
   Duration max_wait;
   Limiter limiter;
 
-  // Returns true if the limiter's state is one instant, so that its spent units become available again one by
-  // one.
+  // Returns true if the limiter's state is one instant: its spent units become available again one by one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
   // Returns true if the limiter's state may merge several admissions into the newest one.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }

@@ -126,8 +126,8 @@ Whole tat(const Case& c, const Whole& spent, TimePoint now) {
   return Whole(micros_since_epoch(now)) * c.rate.count + spent;
 }
 
-// Returns true if a settlement that adds `more` units is reduced, because it would take more than a hundred
-// years to pay off. `spent`: as in Level, before the settlement.
+// Returns true if a settlement that adds `more` units is reduced, because the bucket would need more than a
+// hundred years to refill them. `spent`: as in Level, before the settlement.
 bool is_reduced(const Case& c, const Whole& spent, Cost more, TimePoint charged_at, TimePoint now) {
   const Whole period = c.rate.period.count();
   if (c.is_paced()) return tat(c, spent, now) + more * period > latest_tat(c, charged_at);

@@ -67,7 +67,7 @@ TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheCorrectClock) {
   EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
 }
 
-// The snapshot promised the client 90 more minutes, although the day of the correct clock has already ended.
+// The saved window still lasts 90 minutes, although the day of the correct clock has already ended.
 TEST(TimeShift, FixedWindowKeepsItsPromisedEndIfItsDayIsOverByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
@@ -82,8 +82,8 @@ TEST(TimeShift, FixedWindowKeepsItsPromisedEndIfItsDayIsOverByTheCorrectClock) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The old clock was fifty minutes fast, and ten minutes pass. By then the minute in which the client has
-// spent all its units is over, so the client has its full limit.
+// The old clock was fifty minutes fast, and ten minutes pass. The client has spent all its units in a window
+// of one minute. That minute is over, so the client has its full limit.
 TEST(TimeShift, FixedWindowThatHasEndedStaysEndedAfterTheShift) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;

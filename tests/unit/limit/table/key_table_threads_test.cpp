@@ -25,8 +25,8 @@ void in_parallel(Work work) {
     threads.emplace_back([&work, i] { work(static_cast<std::uint64_t>(i)); });
 }
 
-// A set of charges that all threads make at the same instant of the test's clock, so that their order does
-// not matter. Any limiter may occur, including concurrency limits.
+// A set of charges that all threads make at the same instant of the test's clock, so that the order of the
+// charges does not matter. Any limiter may occur, including concurrency limits.
 struct Rush {
   explicit Rush(Dice& dice, RuleIndex first) : at(dice.start()) {
     const auto count = dice.between(1, kMost);

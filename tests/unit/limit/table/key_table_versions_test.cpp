@@ -210,8 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// If no request has used a key since the reload, its state still belongs to the algorithm under which it was
-// charged (the generation).
+// If no request has used a key since the reload, the key's state and its earlier charges still belong to the
+// same algorithm (the same generation).
 TEST_F(KeyTableGenerations, ChargeIsRefundedAfterAChangeOfAlgorithmIfNoRequestHasUsedItsKeySince) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
@@ -263,7 +263,7 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
 
 // Two permits are held when the rule changes its algorithm and then changes back. Afterwards the permits must
 // not occupy the limit, and their release must not free a part of it.
-TEST_F(KeyTableGenerations, PermitTakenBeforeAChangeOfAlgorithmNeitherCountsNorFreesAUnit) {
+TEST_F(KeyTableGenerations, PermitTakenBeforeAChangeOfAlgorithmIsNotCountedAndItsReleaseFreesNoUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;
