@@ -58,8 +58,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the quota that the rate limit headers report: how many units an idle client may spend at once. For
 // a leaky bucket this is `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
-// Returns the quota at the time of `outcome`: for an adaptive concurrency limit, which changes with time,
-// outcome.limit.
+// Returns the quota at the time of `outcome`: outcome.limit for an adaptive concurrency limit, which changes
+// with time; otherwise quota(limiter).
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }

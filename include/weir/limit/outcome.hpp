@@ -29,8 +29,8 @@ struct Outcome {
   // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
   base::Duration penalty_left{0};  // how long the key's penalty still lasts; zero if none runs
-  // True: the overflow cell decided, a state that keys without a slot in the table share. Also true if a slot
-  // that began as a copy of the overflow cell has refused the request.
+  // True: the overflow cell (a state that keys without a slot in the table share) has decided. Also true if a
+  // slot that began as a copy of the overflow cell has refused the request.
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).

@@ -79,9 +79,8 @@ class SlidingLog {
   // expires at `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // Convert between instants and marks (numbers of time steps). mark_of() returns the mark that contains the
-  // instant. start_of() returns the first instant of the mark. expiry_of() returns the instant at which the
-  // mark's entries expire.
+  // Convert between instants and marks (numbers of time steps). In this order: the mark that contains `at`,
+  // the first instant of `mark`, and the instant at which the entries of `mark` expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;

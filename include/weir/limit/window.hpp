@@ -17,7 +17,7 @@
 
 namespace weir::limit {
 
-inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window, which has half a word
+inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: 32 bits
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
 // to the epoch, or to the local days, weeks or months of a calendar. The fixed window is the simplest and
@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a 
 // key is fresh.
 class FixedWindow {
  public:
-  // Add new values only at the end, because snapshots contain these numbers.
+  // Add new values only at the end, because snapshots contain the values as numbers.
   enum class Align : std::uint8_t { Epoch, Day, Month, Week };
 
   [[nodiscard]] static base::Result<FixedWindow> make(Rate limit);

@@ -59,8 +59,8 @@ concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcr
 template <class L>
 concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// Converts the time until the bucket is full. As a share of the depth (the time to fill an empty bucket),
-// this time stays the same. Each depth is in ticks of its own rate.
+// Scales the time until the bucket is full, so that its share of the depth (the time to fill an empty bucket)
+// stays the same. Each depth is in ticks of its own rate.
 template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));

@@ -20,7 +20,7 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
 }
 
 // Fills the log of a slot with saved entries. If no chunk is free, adds the costs of all further entries to
-// the newest entry. The newest entry then gets the time step of the last of them.
+// the newest entry. The newest entry then gets the time step of the last saved entry.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

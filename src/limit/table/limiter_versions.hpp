@@ -51,8 +51,8 @@ class LimiterVersions {
   // index of the charge do not belong to known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
-  // Declares that `index` stands for `rule`. If `index` stands for another version already, REQUIRES
-  // is_current(index), and counts_as(rule) of that version.
+  // Declares that `index` stands for `rule`. If `index` already stands for another version, REQUIRES that
+  // is_current(index) is true, and that counts_as(rule) is true for the other version.
   void define_rule(RuleIndex index, const SavedRule& rule);
   // Declares a version that is older than all known versions. Returns true if a known version can use the
   // keys of at least one of its variants.

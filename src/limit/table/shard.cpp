@@ -104,8 +104,8 @@ Slot* Shard::evictable_in(std::uint32_t bucket, base::TimePoint now) const noexc
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  // Prefetches the other buckets of all eight keys before it reads the first, because they are far apart in
-  // memory.
+  // Prefetches the other buckets of all eight keys before it reads the first of these buckets, because they
+  // are far apart in memory.
   for (std::size_t i = 0; i < kBucketSlots; ++i) {
     const BucketPair home = buckets_of(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;

@@ -76,8 +76,8 @@ class SlotInfo {
   static_assert(kMaxRules == kRule + 1);
   explicit SlotInfo(std::uint64_t word) noexcept : word_(word) {}
   // Returns the number that stores an instant: its µs below kExact, and units of kCoarse µs from there on.
-  // Adds `more` µs to later instants before it rounds them down. If the number needs more than 52 bits,
-  // returns kPinned - 1, which no clock reaches.
+  // Later instants are rounded down after `more` µs were added to them. If the number needs more than 52
+  // bits, returns kPinned - 1, which no clock reaches.
   static std::uint64_t number_of(base::TimePoint at, std::uint64_t more) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     if (micros < kExact) [[likely]]

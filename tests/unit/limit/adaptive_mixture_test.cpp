@@ -94,9 +94,9 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // Returns true if the limit must always stay above `min`. That need not be so if the cache answers half of
-  // the requests, a hundred times as fast as the workers. The mean latency then varies so much that the limit
-  // may briefly reach `min`.
+  // Returns true if the limit must always stay above `min`. Returns false if the cache answers half of the
+  // requests, a hundred times as fast as the workers. The mean latency then varies so much that the limit may
+  // briefly reach `min`.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));

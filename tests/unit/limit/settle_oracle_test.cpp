@@ -295,7 +295,8 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
 }
 
 // With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other
-// compilers and options draw other cases from the same seed, because C++ leaves the order of arguments open.
+// compilers and options draw other cases from the same seed, because C++ does not say in which order
+// arguments are evaluated.
 TEST(SettleOracle, DebtAfterASettlementIsPaidWithinAHundredYearsOfTheCharge) {
   Totals totals;
   compare_with_definition(1'408'553'684, totals);

@@ -63,8 +63,8 @@ TEST_F(Settling, UnitsOwedInAFixedWindowExpireWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first.
-// Only after two thirds of that window does it leave room for a request.
+// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first. It
+// leaves room for a request only after two thirds of that window.
 TEST_F(Settling, UnitsOwedInASlidingWindowStillCountInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -89,8 +89,8 @@ TEST_F(Settling, KeyThatLeftTheTableIsStillChargedItsHigherActualCost) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// Other keys fill the table while a request is in progress. By then, time has refilled the limit of the
-// request's key, so the key can be evicted.
+// While a request is in progress, other keys fill the table, and time refills the limit of the request's key.
+// So the key can be evicted.
 class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;

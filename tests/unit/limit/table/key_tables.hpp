@@ -11,7 +11,7 @@
 
 namespace weir::limit {
 
-// Tests with two token buckets, of one and of three tokens, which gain one token an hour.
+// A fixture with two token buckets, of one token and of three tokens. Each gains one token an hour.
 class KeyTableTest : public testing::Test {
  protected:
   Charge line(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0, Cost cost = 1) const {

@@ -201,8 +201,8 @@ TEST(Overflow, OverflowCellOfTiersWithTwoPeriodsRefillsOnTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Limiters whose IDs exceed the maximum share two overflow cells of their rule, although they count in
-// different units.
+// After kMostApart limiters have got overflow cells of their own, further limiters share two cells of their
+// rule, although they count in different units.
 TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
