@@ -258,8 +258,8 @@ net::Task<net::ErrorCode> Store::Session::read_reply() {
 // Handles replies until the connection ends. Returns the reason why the connection has ended.
 net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // Handles the replies that have already arrived before the first read. Otherwise bytes left over from the
-    // greeting would be mistaken for the reply to a later command.
+    // Bytes may have arrived together with the last reply to the greeting. Handles these bytes before the
+    // first read. Otherwise they would be mistaken for the reply to a later command.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;

@@ -139,9 +139,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void open_breaker();
 
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
-  // Returns true if bills and refunds may be added to the pipeline. The session must be up, or must belong to
-  // a cluster and make its first connection. If the first connection fails, the bills fail and the refunds
-  // are lost.
+  // Returns true if bills and refunds may be added to the pipeline: while the session is up, and also while a
+  // session of a cluster makes its first connection. If the first connection fails, the bills fail and the
+  // refunds are lost.
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }

@@ -32,8 +32,8 @@ struct Refund {
   // For a settlement: when the charge was made, as for limit::settle. For a charge with time slots: when
   // Redis debited the slots.
   base::TimePoint departure;
-  // The new cost of the charge. For a refund: 0. For a permit: 0 releases it, and the permit's cost renews
-  // it.
+  // The new cost of the charge. For a refund: 0. For a permit: 0 to release the permit, or its cost to renew
+  // the permit.
   limit::Cost actual = 0;
   PermitId hold{};  // for concurrency limits: the permit
   // Used only if the charge has time slots (has_slots): the start of the slots to refund. REQUIRES: `actual`

@@ -1,4 +1,4 @@
-// Tests a master of a real Redis Cluster that has no slots at first. When the first slot moves to this
+// Tests a master that has no slots at first, on a real Redis Cluster. When the first slot moves to this
 // master, weir must connect to it.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"

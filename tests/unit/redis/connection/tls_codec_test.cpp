@@ -74,7 +74,7 @@ TEST_F(TlsCodecTest, ReadsDataAfterASessionTicketAndAKeyUpdate) {
   EXPECT_FALSE(ended);
 }
 
-// A TLS record without data costs the worker as much time as a request.
+// A TLS record without data costs the worker as much time as a request, so a peer must not send many of them.
 TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   peer.update_keys(1'000);
   peer.say("+PONG");

@@ -146,7 +146,8 @@ TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmAreCountedAsInLocalMemory) {
 }
 
 // One limiter of the rule counts but does not decide. Its count may exceed its limit, but not the largest
-// count that the state can store. Refunds lower the count, which has its full weight in the next window.
+// count that the state can store. Then refunds lower the count. In the next window, the count has its full
+// weight at first.
 TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestPossibleCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :

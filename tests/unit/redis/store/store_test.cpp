@@ -129,8 +129,8 @@ TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
     return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
   }));
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
-  // Redis has read at most 3 times: once for all commands, once for this INFO, and perhaps once for the end
-  // of the first INFO's connection.
+  // Redis has read from connections at most 3 times: once for all commands, once for this INFO, and perhaps
+  // once when the connection of the first INFO was closed.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
