@@ -58,8 +58,8 @@ class Concurrency {
 //   limit follows this mean.
 // * slow: a second mean, which each answer moves by 1/8w, so that chance has little effect. With at most
 //   `min` requests in flight, each answer moves this mean by 1/2w.
-// * best: the lowest mean so far. Falls at once to the slow mean, or to 5/4 of the quick mean, whichever is
-//   lower.
+// * best: the latency with which weir compares the present one. Falls at once to the slow mean, or to 5/4 of
+//   the quick mean, whichever is lower.
 // * best, with at most `min` in flight: moves towards the slow mean by 1/32. At most `min` requests do not
 //   queue at the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.

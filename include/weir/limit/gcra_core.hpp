@@ -4,8 +4,8 @@
 // time will have paid for all admitted requests. Each unit of cost moves the TAT forward by one emission
 // interval T = period / count. A TAT in the past counts as `now`. A request fits if the TAT, moved by the
 // request's cost, is then at most `now` + depth, where depth = capacity × T. The capacity is `burst` for a
-// token bucket, `burst` + 1 for GCRA, and `queue` + 1 for a leaky bucket, because one request departs at
-// once.
+// token bucket, `burst` + 1 for GCRA (limit/paced.hpp), and `queue` + 1 for a leaky bucket, because one
+// request departs at once.
 //
 //   now                    TAT                          now + depth
 //    |—— already spent ————|———— still to be spent ————|

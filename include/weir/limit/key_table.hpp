@@ -6,8 +6,8 @@
 //
 // Invariants
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
-//  2. Only a drained key is evicted: its state equals that of a fresh key. So a client cannot get a fresh
-//     state by inventing keys.
+//  2. Only a drained key (one whose state equals that of a fresh key) is evicted. So a client cannot get a
+//     fresh state by inventing keys.
 //  3. A newcomer is a key without a slot. The newcomer gets no slot if both buckets are full of live keys
 //     that cannot move. It also gets none if its rule has used up its share of the table
 //     (limit/table/quota.hpp). The newcomer then uses the overflow cell of its limiter ID (limit/charge.hpp):
@@ -15,8 +15,8 @@
 //     own. If the newcomer later gets a slot, the slot starts with a copy of the overflow cell, which may
 //     hold its earlier charges. The slot starts fresh if the overflow cell has drained. Permits are not
 //     copied.
-//  4. A bill is charged as a whole or not at all. Its charge locks the shards in ascending order, then the
-//     overflow cells, then the log store, so two bills never deadlock.
+//  4. A bill is charged as a whole or not at all. To charge a bill, a thread locks the shards in ascending
+//     order, then the overflow cells, then the log store. So two threads never deadlock.
 //  5. A rejected bill allocates no slot.
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
 //     store together use at most 64 bytes a key, except that the store is never smaller than 1 MiB. If the
