@@ -38,7 +38,8 @@ struct AcceptorSettings {
   std::string name{};             // name of the listener for routes and rules; empty: none
   std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
-  // null: the listener proxies; otherwise it answers questions. Shared with sessions, which outlive a reload.
+  // How the listener answers questions; null: the listener proxies. Sessions share this object, because they
+  // may use it after a reload has replaced the settings.
   std::shared_ptr<const AskSettings> ask{};
 };
 
@@ -53,8 +54,9 @@ class Acceptor {
   void open();
   // Stops accepting until resume() is called. New connections wait in the kernel's backlog.
   void hold();
-  // Serves a connection that another process accepted. `read`: the bytes that the other process has already
-  // read from it. Takes ownership of the descriptor, and closes it if memory runs out.
+  // Serves a connection that another process accepted. `read`: bytes of the connection that the other process
+  // has already read. Takes ownership of the descriptor `connection`. If memory runs out, closes the
+  // descriptor.
   void adopt(int connection, const ConnectionInfo& connection_info, std::string_view read);
   void resume();
   // Stops accepting for good. Open connections continue.
@@ -88,8 +90,8 @@ class Acceptor {
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
   std::chrono::steady_clock::time_point refusals_until_{};  // time at which refusals_ is reset to 0
-  unsigned refusals_ = 0;                 // number of complaints about clients since the last reset
-  std::uint64_t omitted_complaints_ = 0;  // number of complaints that were omitted from the log
+  unsigned refusals_ = 0;  // log lines about clients since the last reset, including omitted lines
+  std::uint64_t omitted_complaints_ = 0;  // log lines about clients that were omitted
   std::size_t sessions_ = 0;
   unsigned accepted_in_turn_ = 0;
   bool accepting_ = false;  // true: the accept loop is running

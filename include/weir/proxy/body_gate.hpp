@@ -9,8 +9,8 @@ namespace weir::proxy {
 
 class BodyGate {
  public:
-  // Returns how many octets at the front of `octets` the relay may send now. The relay keeps the remaining
-  // octets. The next call gets these octets again, followed by newer ones.
+  // Returns how many octets at the front of `octets` the relay may send now. The relay keeps the other
+  // octets, and passes them to the next call again, followed by newer octets.
   [[nodiscard]] virtual std::size_t admit(std::string_view octets) = 0;
 
  protected:

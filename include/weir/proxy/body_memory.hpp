@@ -81,7 +81,7 @@ class BodyBuffer {
   BodyMemory& memory_;
   observe::Counters& counters_;
   std::string text_;
-  std::size_t taken_ = 0;  // bytes taken from memory_
+  std::size_t taken_ = 0;  // bytes reserved in memory_
 };
 
 }  // namespace weir::proxy

@@ -12,8 +12,8 @@ class BodyObserver {
   virtual void see(std::string_view piece) = 0;
   // Called when the body is complete, before its end is sent. `trailers`: the lines of the trailer section.
   virtual void complete(std::string_view trailers) = 0;
-  // Returns true if complete() needs the trailers. Trailers that are needed use memory until the body is
-  // complete.
+  // Returns true if complete() needs the trailers. The relay then keeps the trailers in memory until the body
+  // is complete.
   [[nodiscard]] virtual bool wants_trailers() const noexcept { return true; }
 
  protected:

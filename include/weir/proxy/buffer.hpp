@@ -20,20 +20,20 @@ struct Unmap {
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Keeps freed blocks of one size for reuse. The pool remembers how many blocks were in use at once, at most,
-// in the present and the previous period of kWindow. trim() unmaps free blocks beyond that number. Belongs to
-// one worker.
+// Keeps freed blocks of one size for reuse. The pool remembers its peak: the largest number of blocks that
+// were in use at the same time. The peak is that of the present and the previous period of kWindow. If the
+// pool has more blocks than the peak, in use or free, trim() unmaps free blocks. Belongs to one worker.
 class BlockPool {
  public:
   static constexpr base::Duration kWindow{2'000'000};
   static constexpr std::size_t kUnmappedAtOnce = 64;  // blocks; unmapping them takes less than 1 ms
 
-  // `most`: the largest number of blocks in use.
+  // `most`: try_take() lends no block while this many blocks are in use. take() ignores this bound.
   explicit BlockPool(std::size_t block_size,
                      std::size_t most = std::numeric_limits<std::size_t>::max()) noexcept
       : block_size_(block_size), most_(most) {}
   [[nodiscard]] Block take();
-  // Returns null if the largest number of blocks is in use.
+  // Returns a block; null if `most` blocks are in use.
   [[nodiscard]] Block try_take() { return in_use_ < most_ ? take() : Block(); }
   void give_back(Block block) noexcept;
   // Unmaps at most kUnmappedAtOnce free blocks that exceed the recent peak. Must be called regularly.
@@ -81,8 +81,8 @@ class Inbox {
     filled_ = end_ == size();
   }
 
-  // Takes a large block if the last received bytes filled the block, and a large block is free. Unread bytes
-  // move. Must be called before a read.
+  // If the last received bytes filled the block, and a large block is free, takes the large block and moves
+  // the unread bytes there. Must be called before a read.
   void grow();
   // Returns the large block to its pool, unless it has unread bytes or a pinned head.
   void shrink() noexcept;

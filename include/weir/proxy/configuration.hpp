@@ -38,15 +38,16 @@ struct Configuration {
   bool certificates = false;                 // true: some route writes the client's certificate
   bool settles = false;                      // true: the response corrects the charge of some rule
   std::optional<observe::Sampling> tracing;  // absent: no request has a span
-  policy::Redaction redaction;               // hides values of targets in the access log
+  policy::Redaction redaction;               // hides values in the request targets of the access log
   policy::NamingKeys names;
-  // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
-  // as unavailable.
+  // True if names.shared is the secret key that all weirs with this Redis use. If false, weir treats Redis as
+  // unavailable.
   bool names_agreed = true;
   base::SipKey balance;  // the secret key that hashes clients' names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The index of each route and upstream in the counters, which stays the same when a reload moves the route
-  // or upstream to another position. If the list is empty, the position in the configuration is the index.
+  // For each route and each upstream: its index in the counters. The index stays the same when a reload moves
+  // the route or upstream to another position. If a list is empty, the index is the position in the
+  // configuration.
   std::vector<std::size_t> route_indexes;
   std::vector<std::size_t> upstream_indexes;
 

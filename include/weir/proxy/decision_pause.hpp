@@ -21,8 +21,8 @@ class DecisionPause {
       decision_pause.waiters_.push_back(*this);
     }
     [[nodiscard]] net::Signal::Wait wait() noexcept { return end_.wait(); }
-    // Ends this wait before the pause ends. wait() does not report the reason; the woken task must check for
-    // it.
+    // Ends this wait before the pause ends. The woken task must check is_on() to learn whether the pause has
+    // ended.
     void wake() noexcept { end_.raise(); }
 
    private:

@@ -26,9 +26,10 @@ namespace weir::proxy {
 struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
-  base::TimePoint clock{};  // Redis's time; the durations in `outcome` are measured from it
-  bool held_here = false;   // true: the answer comes from units that this process took from Redis in advance
-  std::string error{};      // why there is no outcome; empty if there is an outcome
+  // When Redis answered, by its clock. The durations in `outcome` begin at this time.
+  base::TimePoint clock{};
+  bool held_here = false;  // true: the answer comes from units that this process took from Redis in advance
+  std::string error{};     // why there is no outcome; empty if there is an outcome
 };
 
 class Explainer {

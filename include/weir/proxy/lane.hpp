@@ -108,7 +108,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
     QueueTicket* ticket;  // null if no waiting ticket may take the first departure, which then stays unused
     base::TimePoint at;   // when the ticket departs, or when the unused departure is due
   };
-  // Returns the ticket that takes the first departure. REQUIRES a departure.
+  // Returns the ticket that takes the first departure. REQUIRES that the lane has a departure.
   [[nodiscard]] Next next() noexcept;
   // Returns the client whose ticket departs last. Returns null if no ticket waits.
   [[nodiscard]] const LaneClient* last() const noexcept;
@@ -129,7 +129,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   in_lane::Ordered<QueueTicket, HeldLonger> held;
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  // When the lane's keeper must act next. If the time is max(), the lane is not in Queue::due_.
+  // When the worker that keeps the lane must act next. max(): the lane is not in Queue::due_.
   base::TimePoint due = base::TimePoint::max();
 };
 

@@ -5,8 +5,8 @@
 // * cpu: the share of wall time in which this worker's thread computed, smoothed.
 // * queue: the fill of the fullest queue that all clients share, not smoothed. The fill is the number of
 //   waiting units ÷ the size of the queue. The size is the rule's `queue`, or the number of units that leave
-//   within its `max_wait` if that is smaller. Queues of single clients are ignored: otherwise one client
-//   could switch off every elastic limit.
+//   within the rule's `max_wait` if this number is smaller. Queues of single clients are ignored: otherwise
+//   one client could switch off every elastic limit.
 // * in_flight: requests at upstreams ÷ `max_in_flight`, not smoothed; 0 without such a bound.
 //
 // Smoothed: an exponentially weighted moving average. A measurement that is kHalfLife old weighs half.

@@ -29,7 +29,7 @@ class PermitCount {
     std::shared_ptr<PermitCount> count_;
   };
 
-  // Returns a place for one more permit. Returns nullopt if `most` permits are open.
+  // Counts one more permit, and returns its reservation. Returns nullopt if `most` permits are open.
   [[nodiscard]] static std::optional<Reservation> take(const std::shared_ptr<PermitCount>& count,
                                                        std::size_t most) noexcept {
     auto open = count->open_.load(std::memory_order_relaxed);

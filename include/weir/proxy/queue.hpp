@@ -5,27 +5,26 @@
 // computes *when* the lane's next request departs. The Queue decides *which* waiting request (ticket) departs
 // at that time. Departures are interchangeable: a request brings one departure when it joins, and takes the
 // lane's first departure when it is first in order. The order is by priority. Clients of one priority take
-// turns. Requests of one client depart in the order of arrival. When a request leaves, those behind it move
-// up.
+// turns. Requests of one client depart in the order of arrival. When a request leaves, the requests behind it
+// move up.
 //
 // A full lane still accepts a newcomer that has a better priority than the last request in order. It also
 // accepts a newcomer of the same priority whose client has fewer waiting requests. The last request is
 // evicted, and the newcomer takes over a departure without asking the limiter. If the priorities are equal,
 // the evicted request's client still has at least as many waiting requests as the newcomer's client. So two
-// clients never evict each other in turn. The queue also evicts a request if so many others depart first that
-// its deadline would pass. An evicted request is removed from its lane at once. The worker of the request
-// ends its wait.
+// clients never evict each other in turn. The queue also evicts the last request if so many others depart
+// first that the last request would depart after its deadline. An evicted request is removed from its lane at
+// once. The worker of the evicted request ends its wait.
 //
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
 //     n departures at t or later, so each ticket can get a departure of its own that is not too early. (This
 //     is Hall's condition. It still holds after a ticket has taken the first departure.)
-//  2. A lane can have more departures than tickets (a surplus) in two cases. First, tickets with a not_before
-//     need the last departures, so the departure that is left over is an earlier one. The store takes back
-//     only the last one. Second, the store did not take back the last departure, because it had already
-//     promised a later departure to a request that has not joined yet. A request that joins can use a surplus
-//     departure, and the departure that it brings can return to the store. So a departure remains unused only
-//     if no ticket may take it in time.
+//  2. The store takes back only the departure that it promised last. So a lane can have more departures than
+//     tickets (a surplus) in two cases. First, tickets with a not_before need the last departures, so an
+//     earlier departure is left over. Second, the store has already promised a later departure to a request
+//     that has not joined yet. A request that joins can use a surplus departure, and the departure that it
+//     brings can return to the store. So a departure remains unused only if no ticket may take it in time.
 //  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
 //     departures, so a ticket ends on the thread of its own worker.
 //  4. An evicted ticket is in no lane. It stays in its worker's list until that worker removes it.

@@ -46,8 +46,8 @@ class BodySource {
 
   // Keeps the trailers of a chunked body for trailers(). Must be called before take().
   void keep_trailers() noexcept { keeps_trailers_ = true; }
-  // Returns the lines of the trailer section as received. They are at most 16 KiB longer than the body
-  // itself. Empty until the body is complete.
+  // Returns the lines of the trailer section as received. Empty until the body is complete. The decoder
+  // rejects trailers that are more than 16 KiB longer than the body.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
   // Replaces the bound on the body, in bytes.

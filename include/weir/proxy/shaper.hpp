@@ -140,8 +140,10 @@ class Shaper {
   redis::Store* const redis_;
   std::size_t index_ = 0;
   net::Timer timer_;
-  base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock, because other workers read it
-  bool check_posted_ = false;  // true: a check_queue() is posted to this worker; guarded by the lock
+  // When this worker's timer ends. Guarded by SharedQueue::mutex, because other workers read it.
+  base::TimePoint armed_for_ = base::TimePoint::max();
+  // True: a check_queue() is posted to this worker. Guarded by SharedQueue::mutex.
+  bool check_posted_ = false;
 };
 
 }  // namespace weir::proxy

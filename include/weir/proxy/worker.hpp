@@ -89,7 +89,7 @@ class Worker {
   DecisionPause decision_pause;
   TokenKeyWaiters token_key_waiters;
 
-  // The number of open connections. A drain ends when it reaches 0.
+  // The number of open connections. A drain ends when the number reaches 0.
   std::size_t sessions = 0;
   bool stopping = false;  // true: weir drains soon, so health checks must fail (drain_delay)
   bool draining = false;  // true: the worker finishes open requests and accepts nothing new

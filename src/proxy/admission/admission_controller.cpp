@@ -305,9 +305,9 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   return true;
 }
 
-// Returns true if a local limit refuses the request. Looks the limits up before it charges them, because a
-// charge takes units that other requests may need. Ignores queues, because the request may still displace a
-// waiting request (transfers.cpp).
+// Returns true if a local limit refuses the request. Looks the limits up first: a request that no limit
+// refuses must not take units yet. Ignores queues, because the request may still displace a waiting request
+// (transfers.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   const auto refuses = [&](const limit::Charge& charge) {
@@ -318,8 +318,8 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  // The lookup refused this charge, but the charge was admitted: another request has released units in
-  // between. Refunds the charge, because this function must charge nothing if it does not refuse the request.
+  // A lookup refused, but then all charges were admitted, because another request has released units in
+  // between. Refunds the charges: this function must charge nothing if it returns false.
   hold(bill);
   refund();
   forget_charges();

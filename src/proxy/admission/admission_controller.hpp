@@ -184,7 +184,8 @@ class AdmissionController {
   base::TimePoint charged_at_{};                     // when the key table was charged
   // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.
   base::TimePoint decided_at_{};
-  // Redis's time when it answered. The durations in the outcomes of the bill for Redis are measured from it.
+  // When Redis answered, by its clock. The durations in the outcomes of the bill for Redis begin at this
+  // time.
   base::TimePoint redis_now_{};
   std::size_t decisive_count_ = 0;  // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;

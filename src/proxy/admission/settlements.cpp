@@ -308,8 +308,9 @@ void Settlements::see(std::string_view piece) {
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
-// Reads a piece of the stream. If there is no memory for the readers, the stream costs its reserve. Counts
-// the memory after the readers have grown, so a worker may exceed the bound by the memory for one piece.
+// Passes a piece of the stream to stream_costs_, which read the costs that the stream reports. Counts their
+// memory in the bound on bodies only afterwards, so a worker may exceed the bound by the memory for one
+// piece. If the bound is reached, the stream costs its reserve.
 void Settlements::see_stream(std::string_view piece) {
   std::size_t memory = 0;
   for (auto& stream : stream_costs_) {
@@ -339,7 +340,8 @@ void Settlements::settle_bytes(std::uint64_t request, std::uint64_t response) {
   for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
     if (settlement.kind != Settlement::Kind::Bytes) return;
     const bool by_head = wait_ != Wait::Answer && !policy::is_charged(settlement, status_);
-    // Without a server's answer, the response is an error that weir has written. Its octets cost nothing.
+    // If answered() was not called, the client got an error of weir instead of an answer. The octets of the
+    // error cost nothing.
     const auto answer = wait_ == Wait::Answer ? 0 : response;
     if (!by_head) (void)settle_to(open, policy::cost_of_bytes(settlement, request, answer));
   });

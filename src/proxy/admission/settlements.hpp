@@ -5,9 +5,11 @@
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. Charges that no step has settled stay as
-// they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that weir
-// has forwarded, however the exchange ends. If the request is complete by then, this cost is settled just
-// before the client has the end of the answer. Otherwise settle_bytes() settles it.
+// they are. cancel() forgets charges that were refunded.
+//
+// A cost in bytes is the number of octets that weir has forwarded, however the exchange ends. If the whole
+// request has arrived, this cost is settled just before the client has the end of the answer. Otherwise
+// settle_bytes() settles this cost.
 //
 // Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
 #pragma once

@@ -2,10 +2,10 @@
 // the events of the stream. If the charges do not cover the next event, the meter charges more before weir
 // forwards the event.
 //
-// A charge covers at least the event, and up to a quarter of what is charged already. So a rule in Redis does
-// not need a call for each event. If the budget admits no such charge, the meter tries half of it, and so on.
-// If the budget does not even admit the event, a rule with `cut` ends the stream before the event. Any other
-// rule charges no more; the end of the stream settles the rest as a debt.
+// A charge is at most a quarter of the units charged so far, unless the event alone needs more. So a rule in
+// Redis does not need a call for each event. If the budget does not admit the charge, the meter tries half of
+// it, and so on. If the budget does not even admit the event, a rule with `cut` ends the stream before the
+// event. Any other rule charges no more; the end of the stream settles the remaining cost as a debt.
 //
 // Part of Settlements, which settles the charges of the meter.
 #pragma once
@@ -34,9 +34,9 @@ class StreamMeter final : public BodyGate {
  public:
   enum class Store : std::uint8_t { Table, Redis };
 
-  // One charge that the meter made beyond the reserve. `outcomes` and `costs` have one element for each
-  // charge of the rule (two for an elastic rule). An elastic rule has two limiters, and one of them decides
-  // (limit/pair.hpp). If the other limiter has no room, its cost is 0.
+  // One time that the meter charged a rule beyond the reserve. `outcomes` and `costs` have one element for
+  // each limiter of the rule. An elastic rule has two limiters, and one of them decides (limit/pair.hpp). If
+  // the other limiter has no room, its cost is 0.
   struct Extra {
     base::TimePoint at;
     boost::container::static_vector<limit::Outcome, 2> outcomes;
@@ -57,7 +57,7 @@ class StreamMeter final : public BodyGate {
     std::vector<Extra> extras{};  // at most kMostExtras; later charges are added to the last element
     // the largest amount to charge next: twice the amount of the last charge
     limit::Cost next = limit::kMaxCost;
-    base::TimePoint ask_again{};  // until then, events pass uncharged, because Redis has not answered
+    base::TimePoint ask_again{};  // until this time, events pass uncharged, because Redis has not answered
   };
   static constexpr std::size_t kMostExtras = 64;
   static constexpr base::Duration kRedisPause = std::chrono::milliseconds{100};

@@ -116,7 +116,7 @@ void AdmissionController::refund_except(const limit::Key* lane) {
                         const limit::Outcome& outcome) {
     if (displacement_ && displacement_->departure.charge.key == charge.key)
       worker_.shaper.pass_on(
-          displacement_->departure);  // another request in the lane may wait for this departure
+          displacement_->departure);  // another request in the lane can take this departure
     else
       refund_here(charge, departure, now, outcome.overflow);
   };

@@ -1,6 +1,6 @@
 // One call on a listener that answers questions: its request, its body and its answer. The functions of each
-// API (decide_api.hpp, forward_auth.hpp, …) serve a call. AskService owns it; only the worker's thread uses
-// it.
+// API (decide_api.hpp, forward_auth.hpp, …) serve a call. AskService owns the call; only the worker's thread
+// uses it.
 #pragma once
 
 #include "proxy/ask/permits.hpp"
@@ -64,9 +64,9 @@ class AskCall {
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);
 
-  // Sends the answer to the call. gRPC calls get a trailers-only answer.
+  // Sends the answer to the call. If the call uses gRPC, turns the answer into a trailers-only answer.
   [[nodiscard]] net::Task<Ending> answer(http::Answer answer);
-  // Sends an answer as it is.
+  // Sends the answer unchanged, whatever the protocol of the call.
   [[nodiscard]] net::Task<Ending> send(http::Answer answer);
   // Sends an error, with a JSON body or as the status of a gRPC call. `what`: a sentence, which may contain
   // any characters. `fields`: complete header lines.

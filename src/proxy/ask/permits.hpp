@@ -1,6 +1,6 @@
 // The open permits of one worker: the questions whose charges may still be settled or refunded. A permit ends
-// when its asker settles it, or when its time has passed; its charges then remain. Only the worker's thread
-// uses the object; other workers use PermitOwners.
+// when its asker settles it. It also ends when its time has passed, and the charges then remain unchanged.
+// Only the worker's thread uses the object; other workers use PermitOwners.
 #pragma once
 
 #include "proxy/ask/question_exchange.hpp"
@@ -45,8 +45,8 @@ class Permits final : private net::Watched {
     BadHeaders,   // the headers of the server's answer are invalid; the permit remains open
     Unreachable,  // the worker of the permit has not answered
   };
-  // Settles a permit of this worker, and ends it. `listener`: the listener on which the settlement came. It
-  // must be the listener of the question, or a listener with the same token.
+  // Settles a permit of this worker, and ends it. `listener`: the listener on which the settlement came. The
+  // question must have come on the same listener, or on a listener with the same token.
   [[nodiscard]] Result settle(const ask::SettleRequest& request, const AskSettings& listener);
 
   // Refunds the charges of a permit of this worker, and ends it, because the asker has not received the

@@ -20,8 +20,8 @@ class QuestionStream final : public ClientStream, private net::ByteReader {
   // `asker`: the connection over which the question came. Must outlive the decision, but not this object.
   QuestionStream(ClientStream& asker, ClientWatch& watch, ask::Question question);
 
-  // Parses the head of the described request. Returns the fault for which weir would reject that request.
-  // `head` must outlive the exchange.
+  // Parses the head of the described request. Returns the fault for which weir would reject that request;
+  // nullopt if the head is good. `head` must outlive the exchange.
   [[nodiscard]] std::optional<http::Fault> read_head(http::RequestHead& head);
   // Must be called after the decision. From then on this object does not use the asker, which may be
   // destroyed.

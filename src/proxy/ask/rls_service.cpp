@@ -77,7 +77,7 @@ class RlsDecision {
   ask::RlsCall rls_;
   base::TimePoint began_;
   std::optional<base::Duration> timeout_;  // how long the asker waits, from `began_`
-  std::size_t asked_ = 0;                  // number of descriptors in questions so far
+  std::size_t asked_ = 0;  // how many descriptors next_question() has put into questions so far
   std::vector<ask::Answer> answers_;
 };
 

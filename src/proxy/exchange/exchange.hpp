@@ -36,8 +36,8 @@ class Exchange {
 
   void cancel() noexcept;  // ends each wait for a departure, a key or an upstream
 
-  // For questions, whose decision is in the context's report. Their charges are settled or refunded through
-  // the context.
+  // Only for questions. Returns the context: its report has the decision, and its functions settle or refund
+  // the charges.
   [[nodiscard]] ExchangeContext& context() noexcept { return context_; }
 
  private:

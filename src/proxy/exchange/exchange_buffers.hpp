@@ -41,8 +41,8 @@ struct ExchangeBuffers {
   policy::Request request;
   policy::RequestTexts texts;
   policy::RuleList rules;                     // the rules that the request may match
-  policy::RuleFinder::Scratch found_rules;    // the pointers that `rules` may refer to
-  policy::RouteFinder::Scratch found_routes;  // the positions of routes that the request may match
+  policy::RuleFinder::Scratch found_rules;    // memory for RuleFinder::find(); `rules` may refer to it
+  policy::RouteFinder::Scratch found_routes;  // memory for RouteFinder::choose()
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
   // Charges that Redis did not answer, of rules that limit messages. `fallback` has other charges in their

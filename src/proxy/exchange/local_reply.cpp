@@ -173,8 +173,8 @@ net::Task<Ending> LocalReply::error_unread(LocalError error) {
   return send({.status = error.status, .body = text, .keep_alive = false});
 }
 
-// Sends the answer. Closes the connection if weir has sent only a part of the body to a server, because weir
-// does not read the rest here.
+// Sends the answer. If weir has sent only a part of the request's body to a server, also closes the client's
+// connection, because weir does not read the rest of the body.
 net::Task<Ending> LocalReply::answer(http::Answer answer) {
   answer.keep_alive = !context_.upload_begun || context_.client.body().complete();
   return send(answer);

@@ -20,8 +20,8 @@ class TokenKeyWait {
 
   // Asks for a fetch of the issuer's keys and waits. The wait ends when a fetch has brought the key, has
   // succeeded without the key, or has failed. It also ends when the issuer's `wait` has passed, when the
-  // client disconnects, or when weir stops. Then sets Credentials::keys_current (true if a fetch succeeded
-  // meanwhile) and counts the outcome.
+  // client disconnects, or when weir stops. After the wait, sets Credentials::keys_current (true if a fetch
+  // succeeded meanwhile) and counts the outcome.
   [[nodiscard]] net::Task<void> run();
   void cancel() noexcept {
     cancelled_ = true;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kKeptBuffers = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 constexpr std::size_t kLargeBlock = 128 << 10;
-constexpr std::size_t kMostLargeBlocks = 128;  // of a worker: 16 MiB
+constexpr std::size_t kMostLargeBlocks = 128;  // for each worker; together 16 MiB
 
 // The two hex digits of each octet.
 constexpr auto kHexPairs = [] {

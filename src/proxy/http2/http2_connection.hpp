@@ -42,7 +42,7 @@ class Http2Connection final : private http::Http2Events {
   Http2Connection(Session& session, const Http2Settings& settings, std::size_t uncounted);
   ~Http2Connection();
 
-  // Serves requests until either side ends the connection, and all its exchanges have ended.
+  // Serves requests. Returns when the client or weir has ended the connection, and all exchanges have ended.
   [[nodiscard]] net::Task<void> run();
   // Ends the connection if the client takes too long. Must be called on each tick of the session.
   void on_tick() noexcept;
@@ -127,7 +127,7 @@ class Http2Connection final : private http::Http2Events {
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
   std::size_t uncounted_ = 0;        // octets in the inbox that the counter bytes_in does not contain yet
-  std::size_t data_read_ = 0;        // octets of bodies in the current read, which the exchanges count
+  std::size_t data_read_ = 0;        // octets of bodies in the current read; the exchanges count them
   std::size_t serving_ = 0;          // streams whose exchange has not ended
   std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
   unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded

@@ -53,7 +53,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
 
   // Serves the request. Must be called once, after on_head().
   [[nodiscard]] net::Task<void> serve();
-  // Must be called after serve(), however it ended. `ended`: false if it threw.
+  // Must be called after serve() has ended. `ended`: false if serve() threw an exception.
   void finish(bool ended) noexcept;
   // Must be called when the connection has ended.
   void note_disconnected() noexcept;

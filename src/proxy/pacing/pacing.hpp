@@ -80,8 +80,8 @@ class Pacing {
   [[nodiscard]] Delay charge(std::size_t octets);
   [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
   [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
-  // Adds the time for which a body has waited to the request's time, and to the metric of the rule that made
-  // the last piece wait longest.
+  // Adds `waited`, the time that a body has waited, to the request's total. Also adds `waited` to the metric
+  // of the rule that made the last piece wait longest.
   void note_wait(base::Duration waited) noexcept;
   // Return the gates of the request's body and of the answer's body. In a tunnel, they are the gates of the
   // octets to the server and to the client.
@@ -100,7 +100,7 @@ class Pacing {
   boost::container::static_vector<limit::RuleIndex, limit::kMaxCharges> indexes_;
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
   std::size_t piece_;
-  std::size_t slowest_ = 0;  // the charge with the longest delay
+  std::size_t slowest_ = 0;  // index of the charge with the longest delay
   PaceGate to_server_, to_client_;
 };
 

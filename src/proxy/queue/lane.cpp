@@ -2,13 +2,13 @@
 
 namespace weir::proxy {
 
-// Returns the first ticket in order that may depart as early as the lane's first departure. If no ticket may,
-// and the lane has a surplus departure, returns no ticket: the first departure then stays unused. In this
-// case a lane usually has a surplus departure (see the invariants in queue.hpp).
-//
-// If the lane has no surplus departure, returns the ticket with the earliest not_before. This ticket takes
-// the first departure as soon as it may depart. A surplus is missing only because weir orders departures by
-// Redis's clock. A round trip adds an error, so by this weir's clock the order may be wrong.
+// Returns the first ticket in order that may take the lane's first departure. If no ticket may take it yet,
+// the result depends on whether the lane has a surplus departure:
+// * With a surplus, the first departure stays unused, and the result has no ticket. This is the usual case
+//   (see the invariants in queue.hpp).
+// * Without a surplus, returns the ticket with the earliest not_before. This ticket takes the first departure
+//   as soon as it may depart. This case exists only because weir orders departures by Redis's clock: a round
+//   trip adds an error, so by this weir's clock the order may be wrong.
 Lane::Next Lane::next() noexcept {
   const auto at = departures.front().at;
   const auto soonest = held.rbegin();  // the ticket with the earliest not_before

@@ -135,7 +135,8 @@ void Queue::note_yielding() noexcept {
 }
 
 // Returns true if the lane's last ticket gives way to the newcomer. If the priorities are equal, the ticket's
-// client must have at least as many waiting requests as the newcomer's client even after the exchange.
+// client must have at least as many waiting requests as the newcomer's client even after the newcomer has
+// taken the ticket's place.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;

@@ -1,6 +1,6 @@
 // The server that currently has a request, and the results so far. UpstreamExchange owns the ServerAttempt,
-// and its parts share it. `lease` is the current connection to a server. If a server fails, weir does not
-// lease it again for this request.
+// and shares it with its parts. `lease` is the current connection to a server. After a server has failed,
+// weir does not lease this server again for the request.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -45,7 +45,7 @@ class ServerAttempt {
   // Must be called if no server could be leased. Sets the error for the client if all servers that were not
   // tried yet are full, or if operators have drained all servers.
   void note_no_server();
-  // Returns true if the lease has an open connection, and counts its reuse.
+  // If the lease has an open connection, counts its reuse and returns true. Otherwise returns false.
   [[nodiscard]] bool reuses_connection();
   [[nodiscard]] net::Task<bool> connect();
   // Waits before the next attempt. Ends early if the client disconnects.

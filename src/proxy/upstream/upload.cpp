@@ -188,7 +188,7 @@ void Upload::arm_for_more(bool reading) noexcept {
   context_.watch.arm(reading ? context_.config.server.body_timeout : response_);
 }
 
-// Arms a deadline at `time` after the moment when the head was sent to the server.
+// Arms a deadline: `time` after the head was sent to the server.
 void Upload::arm_since_head(base::Duration time) noexcept {
   context_.read_clock();
   attempt_.arm(std::max(time - (context_.now - context_.report.sent), base::Duration{0}));

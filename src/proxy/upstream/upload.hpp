@@ -69,7 +69,7 @@ class Upload {
   // time limit for the server's answer, and for each wait until the server accepts more octets
   const base::Duration response_;
   const base::Duration continue_timeout_;  // time limit for the server's 100 Continue
-  base::TimePoint began_{};                // when the client began to send
+  base::TimePoint began_{};                // since when the client may send its body
   base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
   bool done_ = false;
   bool sent_ = false;

@@ -157,7 +157,7 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third request was queued without being charged";
 }
 
-TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientInTheKeyOfTheRefusingRule) {
+TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientUnderItsKeyInTheRefusingRule) {
   auto& refused = *counters.refused_clients;
   const auto counts_of = [&](limit::RuleIndex rule) {
     observe::SpaceSaving counts(observe::RefusedClients::kCounters);
@@ -175,7 +175,7 @@ TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientInTheKeyOfTheRefusin
   EXPECT_EQ(counts_of(0).total(), 0U) << "the queue had places";
 }
 
-TEST_F(AdmissionControllerTest, DepartureThatTheQueueGaveBackIsNotGivenBackASecondTime) {
+TEST_F(AdmissionControllerTest, DepartureThatTheQueueReturnedToTheLimiterIsNotReturnedAgain) {
   (void)ask("a");
   auto& waiting = join("a");
   leave(waiting);  // the shaper returns the departure to the limiter

@@ -125,7 +125,7 @@ TEST(AdmissionMemory, EachPrefetchedUnitIsRefundedOnceIfMemoryRunsOut) {
     for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
     ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-    // ends the time in which units are kept here, so both must be refunded to Redis
+    // from now on this process keeps no units, so both units must be refunded to Redis
     (void)asking.units.give_up(std::chrono::steady_clock::now());
   };
   ask();

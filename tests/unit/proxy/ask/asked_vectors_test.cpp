@@ -1,6 +1,6 @@
-// Sends requests through real sessions: to the proxy, and in each way to ask weir. All of them must get the
-// decisions that were computed by hand for the limiters. The tests move the clock of the sessions on between
-// requests.
+// Sends requests through real sessions: to the proxy, and to each API that answers questions. All of them
+// must get the decisions that were computed by hand for the limiters. The tests move the clock of the
+// sessions on between requests.
 #include "unit/ask/rls/protobuf.hpp"
 #include "unit/http/http2/http2_client.hpp"
 #include "unit/limit/limit_vectors.hpp"

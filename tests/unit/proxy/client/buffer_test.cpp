@@ -69,7 +69,7 @@ TEST(BlockPool, UnmapsFewBlocksAtOnce) {
   EXPECT_EQ(pool.kept(), 0U);
 }
 
-TEST(BlockPool, KeepsNoBlockWhileAsManyAsTheRecentPeakAreInUse) {
+TEST(BlockPool, KeepsNoFreeBlockWhileTheBlocksInUseReachTheRecentPeak) {
   BlockPool pool(64);
   const base::TimePoint start{base::Duration{1'000'000'000}};
   use_at_once(pool, 10);

@@ -12,8 +12,8 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// The tests let only the operator above fail. std::stable_sort uses this one, and works with less memory if
-// it fails.
+// The tests make only the operator above fail. std::stable_sort calls the operator below. If this operator
+// failed, std::stable_sort would continue with less memory, so such a failure needs no test.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }

@@ -191,7 +191,7 @@ TEST_F(QueueTest, OfferedEarlierDepartureGoesToTheNextRequest) {
   EXPECT_EQ(queue.surplus(kLane)->at, at(6));
 }
 
-TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestCanTakeItFromTheQueue) {
+TEST_F(QueueTest, NextRequestCanBeTakenOnlyByItsOwnWorker) {
   join('a', 1, 5, 0);
   auto& b = join('b', 2, 5, 1);
   EXPECT_EQ(queue.next_due(0), at(1));

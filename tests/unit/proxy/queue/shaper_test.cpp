@@ -35,8 +35,8 @@ class ShaperTest : public ::testing::Test {
  protected:
   ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  // Charges the key table and returns the departure that it promises. In a slow lane only the first charge
-  // departs at once; tests make that charge by open().
+  // Charges the key table and returns the departure that the table promises. The first departure of a slow
+  // lane is due at once. open() takes this departure, so that later requests wait.
   Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
     const limit::Charge charge{.key = lane, .limiter = &limiter};
     const auto now = clock.now();
