@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNa
      {"verb", "method"},
      {"weight", "cost"}}};
 constexpr std::size_t kMostEdits = 2;
-constexpr std::size_t kMostShown = 40;  // octets of a name that a sentence repeats
+constexpr std::size_t kMostShown = 40;  // the most octets of a name that an error repeats
 
 // Returns how many letters must be added, removed or replaced to make one name from the other (Levenshtein).
 std::size_t edits_between(std::string_view one, std::string_view other) {

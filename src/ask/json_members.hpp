@@ -29,7 +29,7 @@ using HeaderList = std::vector<std::pair<std::string, std::string>>;
 // one field.
 [[nodiscard]] MemberFault take_headers(const boost::json::value& value, HeaderList& headers);
 
-// Returns the beginning of a name in quotes. The caller chooses the name, which may be long.
+// Returns the beginning of `name` in quotes. The asker chooses the name, which may be long.
 [[nodiscard]] std::string quoted(std::string_view name);
 
 // Returns the sentence about a member that does not exist. Suggests the member that the name probably means.

@@ -46,7 +46,7 @@ class NameCheck {
     const auto [known, is_new] = open_.back().insert(std::exchange(name_, {}));
     if (is_new) return true;
     repeated_ = *known;
-    fault = json::make_error_code(json::error::syntax);  // the parser demands a reason
+    fault = json::make_error_code(json::error::syntax);  // any error stops the parser
     return false;
   }
 

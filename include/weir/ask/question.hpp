@@ -1,5 +1,5 @@
-// A question: the description of a request or of named values, for which somebody asks weir for a decision.
-// Plain values, whatever the API that carries the question (JSON or gRPC).
+// A question describes a request, or named values (descriptors), about which weir must decide. Plain values,
+// whatever the API that carries the question (JSON or gRPC).
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -30,7 +30,7 @@ struct Question {
   std::string method = "GET";
   std::string host{};                   // empty: the request has no Host field
   std::string target = "/";             // path and query
-  std::optional<base::IpAddress> ip{};  // the other end of the connection; nullopt: the address of the asker
+  std::optional<base::IpAddress> ip{};  // the address of the client; nullopt: that of the asker
   std::vector<std::pair<std::string, std::string>> headers{};
   bool secure = true;                 // true: the client uses https
   std::optional<limit::Cost> cost{};  // nullopt: the cost that each rule has; 0: checks, charges nothing
