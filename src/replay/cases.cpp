@@ -288,7 +288,7 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, polic
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied, descriptors, overdraft] = bill.source(i);
-    std::size_t before = 0;  // earlier decisions of the rule
+    std::size_t before = 0;  // number of earlier decisions of the rule in the bill
     for (std::size_t k = 0; k < i; ++k)
       if (bill.source(k).rule == rule && !bill.source(k).applied.counted) ++before;
     const auto* logged = logged_rule(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
@@ -331,7 +331,8 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
   }
 }
 
-// If the line has the sizes of the bodies, settles a charge as the response's status and these sizes require.
+// Adds the settlement of a charge that the logged status or the logged sizes of the bodies require. Adds none
+// if a cost in bytes needs sizes that the line does not have.
 void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event event) {
   using Kind = policy::Settlement::Kind;
   const auto& settlement = *rule.settlement;

@@ -57,7 +57,7 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  // true: cancels the charge's departure in the replay, not `what.departure` from the log
+  // true: cancels the departure that the replay promised; false: cancels `what.departure`
   bool departs_now = false;
 };
 
@@ -132,9 +132,9 @@ class Cases {
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;  // the reset keys, with their names in the log
   policy::RuleFinder finder_;
-  policy::RuleFinder::Scratch found_;              // the rules that may match the line
+  policy::RuleFinder::Scratch found_;              // memory for finder_.find()
   std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
-  // The rules whose logged decisions are used for each line without the values of a question.
+  // For lines without the values of a question: the rules whose logged decisions are used.
   std::vector<const policy::Rule*> of_questions_;
   bool has_question_ = false;  // true: the current line has the values of a question
   std::vector<std::string> route_parameters_;

@@ -61,7 +61,8 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
   }
 }
 
-// Makes a later change to an earlier charge. Does nothing if the replay did not make the charge.
+// Applies a change from the log, or a guessed release, to a charge. Does nothing if the replay did not make
+// the charge.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
   if (!of.admitted_now || !entry.allowed) return;
   const auto& what = event.what;
@@ -115,7 +116,7 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  // For each run (the life of one key table): true if the log has the run's first line about its table.
+  // For each run (the life of one key table): true if the log has the first line about the table.
   std::map<std::uint64_t, bool> runs;
 };
 

@@ -59,11 +59,12 @@ struct LoggedQuestion {
 };
 
 struct LogLine {
-  // True: the line is about a reset, and only `reset` is set. False: all other members are set.
+  // True: the line is about a reset, and only `reset` is set. False: the line is about a request, and `reset`
+  // is not set.
   bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;    // identifies the key table (observe::run_of)
-  bool first = false;       // true: the log's first line about the key table of this run
+  bool first = false;       // true: the first line about the key table, which began empty
   base::TimePoint start{};  // by weir's own clock, like all instants in this struct
   base::TimePoint evaluated_at{};
   base::Duration total{};
