@@ -89,7 +89,7 @@ struct CertificateFigures {
 };
 // A client certificate that weir shows to servers that ask for one.
 struct OwnCertificateFigures {
-  std::string shown_to;  // the servers that ask for the certificate, such as "redis" or "upstream "api""
+  std::string shown_to;  // the servers that ask for the certificate, such as `redis` or `upstream "api"`
   std::string file;
   std::chrono::sys_seconds not_after;
 };
@@ -132,11 +132,12 @@ struct AlertFigures {
   base::TimePoint since{};
   // number of events within the last period; per_client: the highest number of a single client
   std::uint64_t seen = 0;
-  std::uint64_t fired = 0;       // how often the alert began to fire
-  std::uint64_t ended = 0;       // how often the alert ended
-  std::uint64_t posted = 0;      // messages that the webhook accepted
-  std::uint64_t retried = 0;     // failed attempts that were retried
-  std::uint64_t failed = 0;      // messages that weir gave up, or that needed too many attempts
+  std::uint64_t fired = 0;    // how often the alert began to fire
+  std::uint64_t ended = 0;    // how often the alert ended
+  std::uint64_t posted = 0;   // messages that the webhook accepted
+  std::uint64_t retried = 0;  // failed attempts that were retried
+  // messages that weir gave up, or whose delivery failed AlertSettings::attempts times
+  std::uint64_t failed = 0;
   std::uint64_t superseded = 0;  // messages that a newer message replaced
 };
 

@@ -19,7 +19,8 @@ class ProcessReader {
   // descriptors. This is necessary only if the kernel does not report the number (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
-  // `kernel_says` is true in production. A test sets it to false to get the behaviour on Linux before 6.2.
+  // `kernel_says`: false makes the reader ignore the number of descriptors that the kernel reports, as on
+  // Linux before 6.2. Only tests pass false.
   explicit ProcessReader(bool kernel_says = true) noexcept : kernel_says_(kernel_says) {}
 
   // Returns the present resource usage; nullopt if it cannot be read.

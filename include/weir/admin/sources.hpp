@@ -65,18 +65,18 @@ using ReloadDone = std::function<void(const ReloadOutcome&)>;
 struct UpgradeOutcome {
   std::string fault;         // why the upgrade failed; empty if the new process serves and this process ends
   std::int64_t process = 0;  // process ID of the new process
-  // `keys`: how many keys were restored. `changed`: how many were lost, because their rules changed.
-  // `left_out`: how many were lost, because the new table had no room.
+  // `keys`: how many keys of the key table were restored. `changed`: how many were lost because their rules
+  // changed. `left_out`: how many were lost because the new table had no room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
-  base::Duration paused{0};  // the longest time that requests waited
+  base::Duration paused{0};  // the longest time for which a request had to wait because of the upgrade
 };
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 
 // The numbers of spans that were exported and dropped.
 struct SpanFigures {
   std::uint64_t exported = 0;
-  std::uint64_t dropped_full = 0;      // because max_queue was reached
-  std::uint64_t dropped_rejected = 0;  // because the collector rejected them
+  std::uint64_t dropped_full = 0;      // spans dropped because max_queue was reached
+  std::uint64_t dropped_rejected = 0;  // spans dropped because the collector rejected them
   std::uint64_t failed_posts = 0;      // posts without an answer, and answers that ask for a retry
 };
 
@@ -98,8 +98,8 @@ struct KeyResponse {
 
 // A change of one API key in the keys file ([client] keys).
 struct ApiKeyRequest {
-  std::optional<policy::ApiKeys::Sha256> digest{};  // names the key
-  // Names a known key if `digest` is absent. Always has the form of an id (ApiKeys::is_id()).
+  std::optional<policy::ApiKeys::Sha256> digest{};  // the digest of the key, which may be new
+  // The id of a known key, if `digest` is absent. Always has the form of an id (ApiKeys::is_id()).
   std::string id{};
   std::optional<policy::ApiKeyOwnerChange> owner{};  // the change of the key's owner; absent: remove the key
   std::string peer{};                                // address of the admin listener's client
@@ -141,8 +141,8 @@ struct Sources {
   std::vector<std::string> routes;
   std::vector<RuleText> rules;  // the rules in the order of the configuration
   std::vector<std::string> upstreams;
-  // The pages call the functions on the server's thread. If a function is absent, the pages omit the
-  // function's data.
+  // The pages call the functions below on the server's thread. If a function is absent, the pages omit its
+  // data.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
   // Returns the clients of the rule with this index, and the time of the data. Absent if weir does not track
@@ -182,7 +182,8 @@ struct Sources {
   base::Duration longest_upgrade{0};
   std::function<net::Task<policy::Explanation>(policy::ExplainRequest)> explain;
   std::function<net::Task<KeyResponse>(KeyRequest)> keys;
-  // Returns the known API keys, which stay valid until the caller returns; null if there is no keys file.
+  // Returns the known API keys; null if there is no keys file. The keys are valid until the caller's next
+  // wait.
   std::function<const policy::ApiKeys*()> api_keys;
   // Changes the keys file and the keys in use. Calls ApiKeyDone on the server's thread after the file was
   // written, or before `change_api_key` returns if weir refuses the change at once.

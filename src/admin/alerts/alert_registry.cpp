@@ -216,7 +216,7 @@ void AlertRegistry::alert_changed(Alert& alert, Change change, base::TimePoint n
             std::to_string(alert.surge.seen()) + " within the last period, the threshold is " +
             figures.above);
   // Removed alerts with the same name, client and webhook may have waiting messages. The new message replaces
-  // them.
+  // these messages.
   figures.superseded += std::erase_if(
       leaving_, [&](const auto& old) { return sound_alike(*old, alert) && !old->delivery.empty(); });
   if (alert.delivery.put(message(alert, change, now), now)) ++figures.superseded;

@@ -168,7 +168,7 @@ Task<void> Server::Impl::accept(ListeningPort& door) {
   }
 }
 
-// Calls `step` after each pause until stop(), even if the step throws.
+// Calls `step` after each pause until stop(). An exception that `step` throws does not end the calls.
 Task<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
                                 void (Impl::*step)()) {
   const auto self = shared_from_this();
