@@ -89,7 +89,7 @@ struct CertificateFigures {
 };
 // A client certificate that weir shows to servers that ask for one.
 struct OwnCertificateFigures {
-  std::string shown_to;  // the servers that ask for the certificate, such as `redis` or `upstream "api"`
+  std::string shown_to;  // the servers that ask for the certificate, such as "redis" or "upstream "api""
   std::string file;
   std::chrono::sys_seconds not_after;
 };
