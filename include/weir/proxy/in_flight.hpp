@@ -4,10 +4,10 @@
 // Priority 0 may use all of `max_in_flight`. Each lower priority may use a twentieth of `max_in_flight` less
 // than the next higher priority. Example with max_in_flight = 200: priority 0 may use 200, priority 1 may use
 // 190, priority 5 (the default) 150, and priority 9 110. So the lowest priority is rejected first, and the
-// reserve for higher priorities never changes. One comparison admits or rejects a request; no history is
-// needed.
+// number of places that only higher priorities may use never changes. One comparison admits or rejects a
+// request; no history is needed.
 //
-// Requests that wait in the shaper are not counted, because their queue bounds them. Requests that weir
+// Requests that wait in the shaper are not counted, because the queue bounds their number. Requests that weir
 // answers itself are not counted either. All functions may be called by any thread. server::Program owns the
 // object.
 #pragma once

@@ -1,5 +1,5 @@
-// Checks that a client sends its request body, or reads its answer, at a minimum rate. This stops clients
-// that move an octet now and then, so that no single wait reaches its deadline.
+// Checks that a client sends its request body, or reads its answer, at a minimum rate. Without this check, a
+// client could move an octet now and then, so that no single wait reached its deadline.
 //
 // Measures only the time that weir spends waiting for the client, and divides it into windows of `grace`. In
 // each window the client must move `octets_per_second` on average. A fast beginning does not make up for a

@@ -1,6 +1,6 @@
 // Finds the worker that has a permit of an asker (a program that asks weir for decisions). A permit belongs
-// to the worker that decided about its question, but the asker may settle it over a connection of another
-// worker.
+// to the worker that decided about its question, but the asker may settle the permit over a connection of
+// another worker.
 //
 // All workers share the object. Thread-safe.
 #pragma once
@@ -17,7 +17,7 @@ class Permits;
 
 class PermitOwners {
  public:
-  // Adds a worker. Returns its number, which no other worker of the process gets. Called on the worker's
+  // Adds a worker, and returns a number that no other worker of the process gets. Called on the worker's
   // thread. `permits` must remain valid until leave().
   [[nodiscard]] unsigned join(net::Executor executor, Permits& permits);
   void leave(unsigned owner) noexcept;

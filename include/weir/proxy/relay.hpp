@@ -57,7 +57,7 @@ class BodySource {
   [[nodiscard]] Status drop();
 
   // Makes take() return bytes a second time: first `taken`, then `last`. `taken`: bytes that the caller took
-  // earlier and now keeps in its own memory, where they must stay until take() has returned them again.
+  // earlier and has copied into its own memory. They must stay there until take() has returned them again.
   // `last`: the piece that take() returned last. Replaces the bytes of an earlier put_back().
   void put_back(std::string_view taken, std::string_view last = {}) noexcept {
     again_ = taken.empty() ? last : taken;

@@ -109,9 +109,9 @@ class Shaper {
 
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
-  // Must be called after the store (key table or Redis) took back the lane's last departure. A store takes
-  // back only its latest departure. The surplus departures before that departure are now the latest, so this
-  // function returns them to the store.
+  // Must be called after the store (key table or Redis) has taken back the lane's last departure. A store
+  // takes back only its latest departure, so earlier surplus departures can return only now. This function
+  // returns them to the store.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.

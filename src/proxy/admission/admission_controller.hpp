@@ -97,8 +97,8 @@ class AdmissionController {
   // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state
   // the same time. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
-  // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this time is after the
-  // answer. Redis read its clock before it answered, so its outcomes describe this time or an earlier time.
+  // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this is the time after
+  // the answer, so Redis's outcomes may describe an earlier time.
   [[nodiscard]] base::TimePoint decided_at() const noexcept { return decided_at_; }
 
   // Returns true if the request has a permit of a concurrency limit.

@@ -234,8 +234,8 @@ bool Settlements::settle_to_estimate(const OpenCharge& open, bool whole) {
 }
 
 // Settles a stream that weir has cut. The stream costs at least the amount that it has reported so far, and
-// at least its estimate. If weir cut the stream because of another rule, it also costs at least the reserve,
-// as if the server had broken off the stream.
+// at least its estimate. If weir cut the stream because of another rule, the stream also costs at least the
+// reserve, as if the server had broken off the stream.
 bool Settlements::settle_cut(const OpenCharge& open, const ReportedCost& reported) {
   const bool has_reported = reported.state == ReportedCost::State::Amount;
   auto cost = has_reported ? reported.amount : 0;

@@ -56,8 +56,8 @@ void AskCall::cancel() noexcept {
   if (settlement_ != nullptr) settlement_->cancel();
 }
 
-// Returns true if weir must report an error as a gRPC status. Always false on a listener for JSON. The fields
-// of a call on such a listener may be those of the asking proxy's client, and this client may use gRPC.
+// Returns true if weir must report an error as a gRPC status. Always false on a listener for JSON: there, the
+// asking proxy may pass on the fields of its client, and this client may use gRPC.
 bool AskCall::is_grpc() const noexcept {
   return settings.api == AskSettings::Api::Rls && http::is_grpc(buffers.head.fields);
 }

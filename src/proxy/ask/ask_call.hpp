@@ -58,8 +58,8 @@ class AskCall {
   // of the decide API get a permit if the question wants one, or if an applied rule needs a settlement.
   // With Question::answer_waits, returns when the request may go on.
   [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
-  // Must be called when the answer with the permits was sent. Otherwise the call refunds their charges when
-  // it ends, because the asker cannot settle permits that it does not know.
+  // Must be called when the answer with the permits was sent. Otherwise the call refunds the charges of these
+  // permits at its end, because the asker does not know the permits.
   void keep_permits() noexcept { unsent_permits_.clear(); }
   // Settles a permit of any worker.
   [[nodiscard]] net::Task<Permits::Result> settle(ask::SettleRequest request);

@@ -33,8 +33,8 @@ net::Task<Ending> AskService::run() {
   return call_.settings.api == AskSettings::Api::Rls ? serve_rls(call_) : serve_decide(call_);
 }
 
-// Returns true if the call has the token of the listener, in Authorization or in the field for askers that
-// forward the Authorization of their client.
+// Returns true if the call has the token of the listener, in Authorization or in X-Weir-Token. X-Weir-Token
+// is for askers that forward the Authorization of their client.
 bool AskService::check_token() {
   const std::string_view token = call_.settings.token;
   if (token.empty()) return true;

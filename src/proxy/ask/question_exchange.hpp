@@ -1,5 +1,5 @@
-// One question: decides about it, and keeps its charges as long as its permit is open. AskCall owns the
-// object while weir decides; Permits owns it afterwards. Only the worker's thread uses it.
+// One question. Decides about the question, and keeps the charges as long as the permit is open. AskCall owns
+// the object while weir decides; Permits owns it afterwards. Only the worker's thread uses it.
 #pragma once
 
 #include "proxy/ask/question_stream.hpp"

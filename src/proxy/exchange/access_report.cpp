@@ -141,9 +141,9 @@ void log(observe::AccessRecord& record, const RequestReport& report, const Repor
   log_in_full(record, fields, report, sources);
 }
 
-// Returns true if weir exports the request's span: if the trace is sampled, or if weir refused the request
-// and [tracing] includes all refusals. At the end of a refused request, weir is still free to decide this,
-// because no server has got its trace.
+// Returns true if weir exports the request's span: the trace is sampled, or weir refused the request and
+// [tracing] includes all refusals. Decides about a refused request only at its end. This is early enough,
+// because no server has got the request's trace context.
 bool is_exported(const RequestReport& report, const ReportSources& sources) noexcept {
   const auto& trace = sources.buffers.trace;
   if (!trace || sources.worker.spans == nullptr) return false;

@@ -294,7 +294,7 @@ net::Task<Ending> Exchange::pass_on() {
 
 // Ends the exchange of a question that no rule refuses. Sends nothing, because the caller answers the asker.
 // The charges remain. If the request would have to wait in a queue, its departure remains promised, and the
-// asker must wait for it.
+// asker must wait for this departure.
 net::Task<Ending> Exchange::admit_question() {
   auto& report = context_.report;
   report.status = 200;

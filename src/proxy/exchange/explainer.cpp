@@ -260,8 +260,8 @@ void Explainer::decide() {
   explain_verdict(policy::decide(bills, now_), bills);
 }
 
-// Refuses the request and returns true if the queue that it would join is full for its client
-// (Rule::queue_per_client).
+// If the queue that the request would join is full for the client (Rule::queue_per_client), refuses the
+// request and returns true.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->source(slowest.index).rule;

@@ -3,9 +3,9 @@
 //
 // A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay in
 // this process. From the next request on, this process decrypts the bytes of such a connection and relays
-// them over a socket pair. The new process decides and answers. It closes the connection after its answer, so
-// that the client reconnects to the new process. A plain connection is also relayed if more bytes were read
-// than one handoff message can carry.
+// them over a socket pair. The new process decides and answers. The new process closes the connection after
+// its first answer, so that the client reconnects to the new process. A plain connection is also relayed if
+// more bytes were read than one handoff message can carry.
 #include "proxy/client/session.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/tunnel.hpp"

@@ -155,8 +155,8 @@ void Http2Stream::close() noexcept {
   if (!closed_) reset(http::Http2Error::Cancel);
 }
 
-// Reads the request's head. If the whole body has arrived with it, adds a Content-Length, so that weir can
-// forward the request at once.
+// Reads the request's head. If the whole body has arrived with the head, adds a Content-Length, so that weir
+// can forward the request at once.
 std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
   out_ = &buffers.out;
   auto& head = buffers.head;

@@ -1,15 +1,16 @@
 // Paces the bodies of one exchange by the rules that have `bandwidth`.
 //
-// Each key has a leaky bucket of octets in the key table, which all exchanges of the key share. weir forwards
-// a body in pieces. Each piece is charged first, and gets the instant at which weir may forward it. So weir
-// forwards the pieces of all exchanges in the order of their charges, and an exchange with many octets does
-// not displace one with few. While a piece waits, the relay reads nothing more (back-pressure).
+// All exchanges of a key share one leaky bucket of octets in the key table. weir forwards a body in pieces.
+// Each piece is charged first, and gets the instant at which weir may forward it. So weir forwards the pieces
+// of all exchanges in the order of their charges, and an exchange with many octets does not displace one with
+// few. While a piece waits, the relay reads nothing more (back-pressure).
 //
 // A key is charged at most 10 s in advance (policy::Rule::kLongestPaceLead). Beyond that, a piece waits
-// without a charge and asks again. So exchanges that have ended can delay others by no more than this time.
+// without a charge and asks again. So the charges of exchanges that have ended can delay other exchanges by
+// at most 10 s.
 //
-// A Pacing belongs to one exchange. Its two gates, one for each body, are used by the coroutines of the
-// exchange.
+// A Pacing belongs to one exchange. It has two gates, one for each body. The coroutines of the exchange use
+// the gates.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -65,8 +66,8 @@ class PaceGate final : public Pacer {
 
 class Pacing {
  public:
-  // REQUIRES: `evaluation` has paced keys. Adds the time that bodies wait to `waited`, which must outlive
-  // this object.
+  // `waited`: the sum to which this object adds the time that bodies wait. Must outlive this object. REQUIRES
+  // that `evaluation` has paced keys.
   Pacing(Worker& worker, const policy::Evaluation& evaluation, base::Duration& waited);
   // Returns null if no rule paces the request.
   [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation,

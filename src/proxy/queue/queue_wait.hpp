@@ -30,8 +30,8 @@ class QueueWait {
     End end;
     base::Duration retry_after{0};  // set if the end is Refused or GivesWay
   };
-  // Waits until the request departs or cannot depart. If it cannot depart, refunds its charges, with the
-  // exception that AdmissionController::refund_after_leaving() describes.
+  // Waits until the request departs or cannot depart. If the request cannot depart, refunds its charges,
+  // unless AdmissionController::refund_after_leaving() keeps them.
   [[nodiscard]] net::Task<Result> run();
   // Ends the wait early. Does nothing if the wait has ended.
   void cancel() noexcept { ticket_.leave(); }

@@ -153,9 +153,9 @@ void Shaper::settle(const limit::Key& lane) {
 }
 
 // Gives the departure back to its store (the key table or Redis). Returns true if this process must no longer
-// use the departure. The key table may decline, and then the result is false. With Redis, the result is
-// always true, and the function does not wait for the answer: Redis may promise the departure to another weir
-// at once.
+// use the departure. The key table may decline, and then the result is false. For Redis the result is always
+// true: Redis may promise the departure to another weir at once, so this function does not wait for the
+// answer of Redis.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);

@@ -111,8 +111,8 @@ bool ServerAttempt::lease_server() {
   return true;
 }
 
-// Sets the error for a request to which no server had room. If a server got the request and failed, keeps
-// that error, because it says more than "all servers are full".
+// Sets the error for a request that could lease no server. If a server got the request and failed, keeps the
+// error of that failure, because it says more than "all servers are full".
 void ServerAttempt::note_no_server() {
   all_drained = !handed_over && pool.server_group().is_drained();
   if (all_drained) error = {503, "all servers of this upstream are drained; please retry later"};

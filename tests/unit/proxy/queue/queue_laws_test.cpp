@@ -4,7 +4,7 @@
 //  1. No request departs before the departure that it takes, or before another rule permits it.
 //  2. No departure is taken twice.
 //  3. Departures of a lane are at least period/count apart. If requests join as soon as they have a
-//     departure, the instants at which requests depart are that far apart too.
+//     departure, the instants at which requests depart are at least period/count apart, too.
 //  4. No departure stays unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
 //  5. Requests depart in the order of TurnOracle, and each worker takes only its own tickets (waiting
