@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Names from other APIs, each with the name that weir has for this member.
+// Names of members in other APIs, each with the name that weir uses for the member.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNames{
     {{"address", "ip"},
      {"client_ip", "ip"},

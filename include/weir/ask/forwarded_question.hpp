@@ -14,9 +14,9 @@ namespace weir::ask {
 inline constexpr std::string_view kTokenField = "X-Weir-Token";
 
 // Returns the question. The proxy must describe its client's request in X-Forwarded-Uri and X-Forwarded-For,
-// and should do so in X-Forwarded-Method, X-Forwarded-Host and X-Forwarded-Proto. All other fields are the
-// client's, apart from those that concern the connection. `authorization_is_token`: Authorization contains
-// the listener's token, so it is not the client's.
+// and should do so in X-Forwarded-Method, X-Forwarded-Host and X-Forwarded-Proto. All other fields count
+// as the client's, apart from fields that concern the connection. `authorization_is_token`: Authorization
+// contains the listener's token, so this field is not the client's.
 //
 // The client's address is the last one of X-Forwarded-For, because the asking proxy has added it. The
 // addresses before it remain in the question, for trusted_proxies.

@@ -1,5 +1,5 @@
-// A settlement: an asker says what an admitted request cost, how a server answered it, or that it did not
-// take place. Plain values.
+// A settlement: an asker says what an admitted request cost, how a server answered the request, or that the
+// request did not take place. Plain values.
 #pragma once
 
 #include "weir/limit/rate.hpp"
