@@ -61,7 +61,7 @@ struct Event {
   bool departs_now = false;
 };
 
-// A key that was reset, by its name in the log or by its name under the replayed rules.
+// A reset of a key. `key`: the name of the key, either in the log or under the replayed rules.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
