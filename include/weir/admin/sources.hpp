@@ -152,7 +152,8 @@ struct Sources {
   std::function<std::pair<std::size_t, std::size_t>()> limits;
   std::function<LeaseFigures()> leases;  // absent if no rule takes units in advance
   std::function<std::vector<ServerFigures>()> servers;
-  // Changes a server. Returns its new state, or a sentence about the error if there is no such server.
+  // Changes a server. Returns the server's new state, or a sentence about the error if there is no such
+  // server.
   std::function<base::Result<ServerFigures>(const ServerChange&)> change_server;
   // Returns counts of the look-ups of each upstream whose server names are looked up repeatedly.
   std::function<std::vector<ResolveFigures>()> resolves;

@@ -44,8 +44,9 @@ struct Admission {
 // Sec-Fetch-Site, W3C Fetch Metadata).
 [[nodiscard]] bool is_of_another_site(const PageRequest& question);
 
-// Header fields of every response. The fields forbid browsers to show the response in a frame, to guess its
-// type, and to send its address to other sites. The dashboard's page may use only its own scripts and styles.
+// Header fields of every response. The fields forbid browsers to show the response in a frame, to guess the
+// type of the response, and to send the address of the page to other sites. The dashboard's page may use only
+// its own scripts and styles.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGuardingFields{
     {{"Content-Security-Policy",
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

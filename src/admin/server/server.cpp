@@ -97,7 +97,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Task<void> task);
 
   ServerOptions options;
-  // Set by renew(). A request uses the sources with which it began until it ends.
+  // Set by renew(). A request that has begun continues to use the sources that were set before.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;

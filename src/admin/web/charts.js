@@ -124,7 +124,8 @@ function point_at(name, at, value) {
 
 const kSteps = 180; // number of steps in weir's history
 
-// Returns a small chart of a rule's refusals. It is plain SVG, so that a hundred of these charts use little time.
+// Returns a small chart of a rule's refusals. The chart is plain SVG, so that a hundred of these
+// charts use little time.
 export function spark(known) {
   const counts = [...Array(Math.max(0, kSteps - known.length)).fill(0), ...known];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
