@@ -81,7 +81,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
 struct LaneClient : in_lane::Hook, in_lane::OrderHook {
   in_lane::List<QueueTicket> tickets;  // in the order of arrival
   std::size_t count = 0;
-  std::uint64_t turn = 0;  // the client with the smallest number has the next turn
+  std::uint64_t turn = 0;  // the client with the smallest value has the next turn
 };
 
 struct Lane : in_lane::Hook, in_lane::OrderHook {

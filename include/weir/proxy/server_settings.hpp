@@ -22,7 +22,7 @@ struct ServerSettings {
   base::Duration drain{30'000'000};            // how long a stopping weir waits for its requests to end
   base::Duration drain_delay{0};               // how long a stopping weir serves before it drains
   base::Duration upgrade_timeout{60'000'000};  // how long a new process may take to get ready
-  base::Duration upgrade_pause{5'000'000};     // how long requests may pause during an upgrade
+  base::Duration upgrade_pause{5'000'000};     // how long an upgrade may make requests wait
   bool x_ratelimit = true;                     // true: weir adds X-RateLimit-* to answers
   bool ietf_ratelimit = true;                  // true: weir adds RateLimit and RateLimit-Policy to answers
   unsigned retry_after_jitter = 0;             // percent by which Retry-After may be longer
@@ -44,7 +44,7 @@ struct ServerSettings {
   // lowest permitted rate of request bodies from clients and of answers to clients
   MinRate min_rate{500, base::Duration{20'000'000}};
   bool watch = false;  // true: reload when the configuration file, or a file that it names, has changed
-  base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none
+  base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: no checks
   // the name servers to ask for the addresses of servers; empty: those of the system
   std::vector<base::Endpoint> nameservers{};
   HalfClose half_close = HalfClose::Answer;

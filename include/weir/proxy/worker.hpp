@@ -98,7 +98,7 @@ class Worker {
   bool retiring = false;
   std::uint64_t decided_apart = 0;       // number of requests that this worker decided while retiring
   base::TimePoint paused_at{};           // when decision_pause began
-  ConnectionHandoff* handoff = nullptr;  // receives connections while retiring; null: connections stay
+  ConnectionHandoff* handoff = nullptr;  // receives connections while retiring; null: connections stay here
   bool hard_stop = false;                // true: the worker ends every request at the next tick
 
   // Returns the size of a block in bytes. The largest allowed head fits into half a block.

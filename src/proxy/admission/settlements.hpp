@@ -161,7 +161,8 @@ class Settlements final : public BodyObserver {
   struct StreamOfRule {
     const policy::Settlement* settlement;
     policy::StreamCost cost;
-    std::optional<policy::ReportedCost> reported{};  // the cost that the stream has reported; set at its end
+    // The cost that the stream has reported. Set at the end of the stream.
+    std::optional<policy::ReportedCost> reported{};
   };
   std::vector<StreamOfRule> stream_costs_;
   BodyMemoryShare stream_memory_;  // counts the memory of stream_costs_

@@ -58,7 +58,7 @@ class GrpcReply {
   AskCall& call_;
   BodySink* sink_ = nullptr;  // null: nothing was sent
   bool has_message_ = false;
-  std::string status_;  // the lines of the status
+  std::string status_;  // the lines of the status, for the trailers or for a head without messages
 };
 
 }  // namespace weir::proxy

@@ -82,8 +82,8 @@ void Acceptor::evict(IdleEvictor::Rank most) noexcept {
   worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
 }
 
-// Waits until a new connection is in the kernel's backlog. If there is still no room for it, evicts idle
-// connections.
+// Waits until a new connection is in the kernel's backlog. If the worker still has no room for the
+// connection, evicts idle connections.
 net::Task<void> Acceptor::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));

@@ -68,8 +68,8 @@ class Session final : public ClientWatch {
   // Returns true if the connection ends after the current request: if weir stops, if the listener has closed,
   // or if a process that will end soon relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
-  // Returns true if another process takes over in an upgrade, serves the next request and gets the client's
-  // socket.
+  // Returns true if another process takes over in an upgrade, and can get the client's socket. If
+  // needs_relay() is also true, this process keeps the socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
   // Returns true if the new process of an upgrade serves the next request, but this process must relay the
   // bytes. Relaying is necessary with TLS, and if there are more unread bytes than weir can send along with a
@@ -136,7 +136,7 @@ class Session final : public ClientWatch {
  private:
   // The largest number of unread octets that weir sends along with a socket to another process. This many
   // octets fit into one message and into the smallest inbox.
-  static constexpr std::size_t kMostToMove = 32 << 10;  // octets
+  static constexpr std::size_t kMostToMove = 32 << 10;
 
   // Quiet: the connection was idle for a second, and holds no buffer.
   enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
@@ -205,8 +205,8 @@ class Session final : public ClientWatch {
   bool evicted_ = false;  // the connection was evicted to make room
 };
 
-// Counts a connection of this address if [server] max_connections_per_ip is set. If the address has reached
-// the bound, returns false and counts the rejection.
+// Counts a connection of this address in `slot` if [server] max_connections_per_ip is set. Does not count
+// trusted proxies. If the address has reached the bound, returns false and counts the rejection.
 [[nodiscard]] bool count_connection(Worker& worker, const base::IpAddress& address,
                                     ConnectionsPerIp::Slot& slot);
 

@@ -92,7 +92,7 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
 
 // Reads the body into memory. Returns End if the body is complete. Returns Piece if the body exceeds `most_`,
 // or if the last piece did not fit into memory; `rest_of_body_` is then that piece. Returns NeedBytes if the
-// rest did not arrive. Returns the status of the source for any other fault.
+// rest did not arrive, or arrived too slowly. Returns the status of the source for any other fault.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;

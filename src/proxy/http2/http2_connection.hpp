@@ -59,8 +59,8 @@ class Http2Connection final : private http::Http2Events {
   void want_room() noexcept { room_wanted_ = true; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
-  // Announces the end of the connection, because weir stops, the listener closed, or another process takes
-  // over.
+  // Announces the end of the connection to the client. One possible reason is that weir stops, or that
+  // another process takes over.
   void leave();
   // Must be called when an exchange begins for a stream. Must not be called while the worker is `retiring`.
   void note_taken(std::int32_t id) noexcept { last_taken_ = std::max(last_taken_, id); }
@@ -123,7 +123,7 @@ class Http2Connection final : private http::Http2Events {
   std::string out_;  // frames to send; the first `sent_` octets were sent
   std::size_t sent_ = 0;
   net::Notification output_;    // wakes the writer: there are frames to send, or streams to remove
-  net::Notification ended_;     // wakes run(): a stream has ended
+  net::Notification ended_;     // wakes run(), which checks whether all streams and writes have ended
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
   std::size_t uncounted_ = 0;        // octets in the inbox that the counter bytes_in does not contain yet

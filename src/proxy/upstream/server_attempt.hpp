@@ -105,7 +105,7 @@ class ServerAttempt {
   bool fresh = false;               // true: use no idle connection, because the last idle connection was dead
   bool handed_over = false;         // bytes of the request were sent to a server
   bool handed_over_before = false;  // the value of handed_over before the current attempt
-  bool silent = false;              // the connection closed before any byte of an answer
+  bool silent = false;              // the connection or the wait ended before any byte of an answer
   bool got_interim = false;         // the server sent an interim answer, so it has the request
   bool expects_continue = false;    // the forwarded head has `Expect: 100-continue`
   bool continued = false;           // the server sent 100 Continue

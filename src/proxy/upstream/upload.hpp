@@ -73,7 +73,7 @@ class Upload {
   base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
   bool done_ = false;
   bool sent_ = false;
-  bool stop_ = false;  // true once the answer has ended, so that the upload sends no more
+  bool stop_ = false;  // true after end(): the upload must send no more
   bool expects_continue_ = false;
   bool has_continue_deadline_ = false;  // true while the watch has the deadline for 100 Continue
 };
