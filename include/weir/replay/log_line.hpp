@@ -65,7 +65,7 @@ struct LogLine {
   Reset reset;
   std::uint64_t run = 0;    // identifies the key table (observe::run_of)
   bool first = false;       // true: the first line about the key table, which began empty
-  base::TimePoint start{};  // by weir's own clock, like all instants in this struct
+  base::TimePoint start{};  // when the request started; by weir's own clock, like all instants in this struct
   base::TimePoint evaluated_at{};
   base::Duration total{};
   base::Duration upstream{};
