@@ -50,7 +50,7 @@ class BodySource {
   // rejects trailers that are more than 16 KiB longer than the body.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
-  // Replaces the bound on the body, in bytes.
+  // Sets the bound on the body to `most` bytes.
   void allow(std::uint64_t most) noexcept { most_ = most; }
 
   // Takes and discards all available bytes. Returns NeedBytes if the body continues.

@@ -46,7 +46,7 @@ class AskCall {
 
  public:
   const AskSettings& settings;
-  ExchangeBuffers& buffers;             // the call's head, its body, and the text to send
+  ExchangeBuffers& buffers;             // the head and the body of the call, and the text to send
   bool authorization_is_token = false;  // true: the call's Authorization contains the listener's token
 
   // Reads the whole body. Returns the error to answer; its status is 0 if there is no error.
@@ -84,8 +84,8 @@ class AskCall {
   net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
   net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   std::vector<std::string> unsent_permits_;  // the permits of answers that were not sent so far
-  std::string text_;                         // the text of an error
-  std::string fields_;                       // the header lines of that error
+  std::string text_;                         // the body of an error answer
+  std::string fields_;  // the header lines of an error answer or of a trailers-only answer
 };
 
 }  // namespace weir::proxy

@@ -39,7 +39,7 @@ class GrpcReply {
   // Returns the text to which the next message must be appended. The text already contains room for the
   // framing of the message.
   [[nodiscard]] std::string& begin_message();
-  // Sends the message. The call goes on.
+  // Sends the message that begin_message() began. The call continues.
   [[nodiscard]] net::Task<net::ErrorCode> send();
   // Sends the message, if there is one, and ends the call with the status OK.
   [[nodiscard]] net::Task<Ending> finish();

@@ -50,7 +50,7 @@ struct ExchangeBuffers {
   std::vector<UnansweredCharge> unanswered;
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
-  std::string out;                 // the text to send next
+  std::string out;                 // the text to send next, to the client or to a server
   std::string text;                // the body of an answer that weir creates
   std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;

@@ -55,7 +55,7 @@ class Tunnel {
   // ClientWatch.
   void cancel() noexcept;
 
-  // Return the bytes sent to the server and to the client.
+  // Return the numbers of bytes sent to the server and to the client.
   [[nodiscard]] std::uint64_t bytes_up() const noexcept { return up_.bytes; }
   [[nodiscard]] std::uint64_t bytes_down() const noexcept { return down_.bytes; }
 
