@@ -15,7 +15,7 @@ using FileLines = std::vector<std::string>;
 using policy::ApiKeyOwner;
 using policy::ApiKeys;
 
-constexpr std::array<std::string_view, 4> kHolderKeys{"user", "org", "tier", "service"};
+constexpr std::array<std::string_view, 4> kOwnerKeys{"user", "org", "tier", "service"};
 
 // Splits a text into lines, which keep their line breaks.
 FileLines lines_of(std::string_view text) {
@@ -39,14 +39,14 @@ bool is_remark(std::string_view line) {
   return plain.empty() || plain.front() == '#';
 }
 
-// Returns the index in kHolderKeys of the key that the line sets, such as 0 for "user = …". Returns the size
-// of kHolderKeys for any other line.
-std::size_t holder_key_in(std::string_view line) {
+// Returns the index in kOwnerKeys of the key that the line sets, such as 0 for "user = …". Returns the size
+// of kOwnerKeys for any other line.
+std::size_t owner_key_in(std::string_view line) {
   const auto plain = trimmed_line(line);
-  const auto found = std::find_if(kHolderKeys.begin(), kHolderKeys.end(), [&](std::string_view key) {
+  const auto found = std::find_if(kOwnerKeys.begin(), kOwnerKeys.end(), [&](std::string_view key) {
     return plain.starts_with(key) && trimmed_line(plain.substr(key.size())).starts_with('=');
   });
-  return static_cast<std::size_t>(found - kHolderKeys.begin());
+  return static_cast<std::size_t>(found - kOwnerKeys.begin());
 }
 
 // Returns the rest of a line "user = …" after the value: a comment, if there is one, and the line break.
@@ -75,13 +75,13 @@ std::string toml_text(std::string_view text) {
   return out + '"';
 }
 
-// Returns the values of kHolderKeys.
-std::array<const std::string*, kHolderKeys.size()> values_of(const ApiKeyOwner& owner) {
+// Returns the values of kOwnerKeys.
+std::array<const std::string*, kOwnerKeys.size()> values_of(const ApiKeyOwner& owner) {
   return {&owner.user, &owner.org, &owner.tier, &owner.service};
 }
 
 std::string owner_line(std::size_t key, const std::string& value) {
-  return value.empty() ? "" : std::string(kHolderKeys[key]) + " = " + toml_text(value) + "\n";
+  return value.empty() ? "" : std::string(kOwnerKeys[key]) + " = " + toml_text(value) + "\n";
 }
 
 // The lines of one [[key]] table, as indexes from 0: `begin` is its header, `end` the line after its last
@@ -116,7 +116,7 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
   auto out = with_line_break(std::string(text));
   if (!out.empty()) out += '\n';
   out += "[[key]]\nsha256 = \"" + ApiKeys::hex_of(digest) + "\"\n";
-  for (std::size_t key = 0; key < kHolderKeys.size(); ++key) out += owner_line(key, *values_of(owner)[key]);
+  for (std::size_t key = 0; key < kOwnerKeys.size(); ++key) out += owner_line(key, *values_of(owner)[key]);
   return out;
 }
 
@@ -125,19 +125,19 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
 std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
                        const ApiKeyOwner& owner) {
   const auto before = values_of(was), after = values_of(owner);
-  std::array<bool, kHolderKeys.size()> has_line{};
+  std::array<bool, kOwnerKeys.size()> has_line{};
   auto out = text_of_lines(lines, 0, table.begin);
   for (auto i = table.begin; i < table.end; ++i) {
     const auto& line = lines[i];
-    const auto key = holder_key_in(line);
-    if (key < kHolderKeys.size()) has_line[key] = true;
-    if (key == kHolderKeys.size() || *before[key] == *after[key])
+    const auto key = owner_key_in(line);
+    if (key < kOwnerKeys.size()) has_line[key] = true;
+    if (key == kOwnerKeys.size() || *before[key] == *after[key])
       out += line;
     else if (!after[key]->empty())
       (out += line.substr(0, line.find('=') + 1) + " " + toml_text(*after[key])) += rest_after_value(line);
   }
   out = with_line_break(std::move(out));
-  for (std::size_t key = 0; key < kHolderKeys.size(); ++key)
+  for (std::size_t key = 0; key < kOwnerKeys.size(); ++key)
     if (!has_line[key]) out += owner_line(key, *after[key]);
   return out + text_of_lines(lines, table.end, lines.size());
 }

@@ -21,7 +21,7 @@ constexpr std::string_view kNoMethods =
 constexpr std::string_view kProtocol =
     "write protocol = \"h2c\", or protocol = \"h2\" with servers such as \"https://10.0.0.1:8443\"";
 
-constexpr std::array kAllHabits{
+constexpr std::array kAllForeignSettings{
     ForeignSetting{&schema::kRule, "zone", kNoZone},
     ForeignSetting{&schema::kRule, "nodelay", kNoDelay},
     ForeignSetting{&schema::kRule, "delay", kNoDelay},
@@ -208,7 +208,7 @@ constexpr std::array kAllWords{
 
 }  // namespace
 
-constinit const std::span<const ForeignSetting> kHabits = kAllHabits;
+constinit const std::span<const ForeignSetting> kForeignSettings = kAllForeignSettings;
 constinit const std::span<const ForeignTable> kTables = kAllTables;
 constinit const std::span<const ForeignValue> kWords = kAllWords;
 

@@ -16,7 +16,7 @@ struct ForeignSetting {
   std::string_view key;
   std::string_view advice;
 };
-extern const std::span<const ForeignSetting> kHabits;
+extern const std::span<const ForeignSetting> kForeignSettings;
 
 // The line to write for a setting that must be a table but has a plain value, such as `tls = true`. "{}" is a
 // placeholder for that value.

@@ -113,10 +113,10 @@ std::string advice_for_key(const TableSpec& spec, const Node& entry, const Table
   constexpr std::array<std::string_view, 7> kCertificate{
       "cert", "key", "certificate", "private_key", "cert_file", "key_file", "crt"};
   if (&spec == &schema::kTls && is_any(kCertificate, entry.key)) return certificate_advice(siblings);
-  const auto found = std::find_if(kHabits.begin(), kHabits.end(), [&](const ForeignSetting& habit) {
-    return habit.where == &spec && habit.key == entry.key;
-  });
-  if (found == kHabits.end()) return {};
+  const auto found = std::find_if(
+      kForeignSettings.begin(), kForeignSettings.end(),
+      [&](const ForeignSetting& setting) { return setting.where == &spec && setting.key == entry.key; });
+  if (found == kForeignSettings.end()) return {};
   constexpr std::string_view kWrite = "write ";
   if (!found->advice.starts_with(kWrite)) return std::string(found->advice);
   return std::string(kWrite) + filled(found->advice.substr(kWrite.size()), entry,

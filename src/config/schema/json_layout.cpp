@@ -30,10 +30,10 @@ class Layout {
  public:
   std::string text;
 
-  // Appends the value to `text`. `room`: the width of the text that precedes the value on its line.
-  void put(const json::value& value, std::size_t depth, std::size_t room) {
+  // Appends the value to `text`. `used_width`: the width of the text that precedes the value on its line.
+  void put(const json::value& value, std::size_t depth, std::size_t used_width) {
     const auto line = on_one_line(value);
-    if (is_scalar(value) || (is_flat(value) && 2 * depth + room + line.size() <= kLine))
+    if (is_scalar(value) || (is_flat(value) && 2 * depth + used_width + line.size() <= kLine))
       text += line;
     else if (const auto* array = value.if_array())
       put_array(*array, depth);

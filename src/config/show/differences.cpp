@@ -21,8 +21,8 @@ std::string_view label_of(std::string_view line) {
 
 // The lines of one description of a configuration.
 struct Printed {
-  List things;                        // all lines, each once, with the label of the parent line
-  Set known;                          // the lines in `things`
+  List all_lines;                     // all lines, each once, with the label of the parent line
+  Set known;                          // the lines in `all_lines`
   Set labels;                         // the labels of routes and rules
   List uses;                          // pairs of a route and a rule that applies to it: `route "a": rule "b"`
   Set used;                           // the pairs in `uses`
@@ -48,7 +48,7 @@ class Reader {
     std::string thing = parent.empty() || is_rule ? std::string(line) : parent + ": " + std::string(line);
     const bool decides = is_route || line.starts_with("override ");
     if (decides && !printed_.known.contains(thing)) printed_.order[parent].push_back(thing);
-    add(printed_.things, printed_.known, std::move(thing));
+    add(printed_.all_lines, printed_.known, std::move(thing));
     above_.emplace_back(depth, label);
   }
   [[nodiscard]] Printed printed() && { return std::move(printed_); }
@@ -71,7 +71,7 @@ Printed read(std::string_view text) {
 }
 
 void tell(std::string_view sign, const Printed& some, const Printed& others, List& told) {
-  for (const auto& thing : some.things)
+  for (const auto& thing : some.all_lines)
     if (!others.known.contains(thing)) told.push_back(std::string(sign) + thing);
   for (const auto& use : some.uses) {
     const auto route = std::string(label_of(use));
@@ -83,13 +83,13 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
 // Compares the order of the routes, and the order of each rule's overrides. Ignores routes and overrides that
 // only one description has. Reports the first difference in each of these lists.
 void tell_order(const Printed& before, const Printed& now, List& told) {
-  for (const auto& [parent, things] : now.order) {
+  for (const auto& [parent, lines] : now.order) {
     const auto found = before.order.find(parent);
     if (found == before.order.end()) continue;
     List old_order, new_order;
     std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(old_order),
                  [&](const auto& thing) { return now.known.contains(thing); });
-    std::copy_if(things.begin(), things.end(), std::back_inserter(new_order),
+    std::copy_if(lines.begin(), lines.end(), std::back_inserter(new_order),
                  [&](const auto& thing) { return before.known.contains(thing); });
     const auto [was, is] =
         std::mismatch(old_order.begin(), old_order.end(), new_order.begin(), new_order.end());

@@ -26,7 +26,7 @@ bool admits(const Numbers& numbers, limit::Cost cost) {
 
 std::string_view key_of_capacity(const Method& method) {
   if (method.algorithm == Algorithm::AdaptiveConcurrency) return "max";
-  return method.algorithm <= Algorithm::LeakyBucket ? key_of_room(method) : "limit";
+  return method.algorithm <= Algorithm::LeakyBucket ? key_of_burst_or_queue(method) : "limit";
 }
 
 }  // namespace

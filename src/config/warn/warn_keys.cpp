@@ -59,7 +59,7 @@ bool is_chosen(Attribute attribute) {
 // The alternatives that clients cannot choose and some requests lack come first. The last alternative is Ip
 // if the part has it, otherwise the first one that remains. If no alternative can come first, suggests a key
 // with one part for each alternative.
-std::string perhaps(const policy::KeyPart& part) {
+std::string suggested_part(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
     (is_of_every(attribute) || is_chosen(attribute.kind) ? last : first).push_back(attribute);
@@ -83,7 +83,7 @@ void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
     warnings.add(rule, "is keyed by " + text_of(part) + ", and every request has " +
                            (present->kind == Attribute::Ip ? "an " : "a ") + policy::describe(*present) +
                            ": " + text_of({present + 1, part.end()}) + " is never used; did you mean " +
-                           perhaps(part) + "?");
+                           suggested_part(part) + "?");
   }
 }
 

@@ -71,11 +71,11 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// The settings of a limit as numbers. make() turns them into a limiter. `room`: the value of `burst` or
-// `queue`.
+// The settings of a limit as numbers. make() turns them into a limiter. `burst_or_queue`: the value of
+// `burst` or `queue`.
 struct Numbers {
   limit::Rate rate;
-  std::uint64_t room = 1;
+  std::uint64_t burst_or_queue = 1;
   base::Duration max_wait = base::kForever;
   std::uint64_t least = 1, most = 1;  // bounds of the number of concurrent requests
 };
@@ -89,12 +89,13 @@ base::Result<limit::Limiter> as_limiter(base::Result<Made> made) {
 base::Result<limit::Limiter> make(const Method& method, const Numbers& numbers) {
   switch (method.algorithm) {
     case Algorithm::TokenBucket:
-      if (method.stepwise) return as_limiter(limit::SteppedBucket::make(numbers.rate, numbers.room));
-      return as_limiter(limit::TokenBucket::make(numbers.rate, numbers.room));
+      if (method.stepwise)
+        return as_limiter(limit::SteppedBucket::make(numbers.rate, numbers.burst_or_queue));
+      return as_limiter(limit::TokenBucket::make(numbers.rate, numbers.burst_or_queue));
     case Algorithm::Gcra:
-      return as_limiter(limit::Gcra::make(numbers.rate, numbers.room));
+      return as_limiter(limit::Gcra::make(numbers.rate, numbers.burst_or_queue));
     case Algorithm::LeakyBucket:
-      return as_limiter(limit::LeakyBucket::make(numbers.rate, numbers.room, numbers.max_wait));
+      return as_limiter(limit::LeakyBucket::make(numbers.rate, numbers.burst_or_queue, numbers.max_wait));
     case Algorithm::FixedWindow:
       if (method.calendar)
         return as_limiter(limit::FixedWindow::make(numbers.rate.count, method.align, method.calendar));
@@ -112,13 +113,13 @@ base::Result<limit::Limiter> make(const Method& method, const Numbers& numbers) 
   return as_limiter(limit::AdaptiveConcurrency::make(numbers.least, numbers.most));
 }
 
-std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const limit::Rate& rate) {
+std::uint64_t read_burst_or_queue(const TableReader& table, Algorithm algorithm, const limit::Rate& rate) {
   const std::string_view key = algorithm == Algorithm::LeakyBucket ? "queue" : "burst";
   const auto least = algorithm == Algorithm::TokenBucket ? 1 : 0;
   if (!table.has(key)) return algorithm == Algorithm::Gcra ? 0 : rate.count;
-  const auto room = table.whole(key);
-  if (room < least) table.mistake(key, "found 0, which admits no request; expected at least 1");
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(room, least));
+  const auto burst_or_queue = table.whole(key);
+  if (burst_or_queue < least) table.mistake(key, "found 0, which admits no request; expected at least 1");
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(burst_or_queue, least));
 }
 
 // The words of `align`, in the order of FixedWindow::Align.
@@ -188,7 +189,8 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
   const auto rate = read_rate(table, method);
   if (!rate) return std::nullopt;
   Numbers numbers{.rate = *rate};
-  if (method.algorithm <= Algorithm::LeakyBucket) numbers.room = read_room(table, method.algorithm, *rate);
+  if (method.algorithm <= Algorithm::LeakyBucket)
+    numbers.burst_or_queue = read_burst_or_queue(table, method.algorithm, *rate);
   if (method.algorithm == Algorithm::LeakyBucket && table.has("max_wait"))
     numbers.max_wait = table.duration("max_wait");
   return numbers;
@@ -204,7 +206,7 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   Numbers part = whole;
   if (algorithm <= Algorithm::LeakyBucket) {
     part.rate.period = whole.rate.period * replicas;
-    part.room = part_of(whole.room, algorithm == Algorithm::Gcra ? 0 : 1);
+    part.burst_or_queue = part_of(whole.burst_or_queue, algorithm == Algorithm::Gcra ? 0 : 1);
   } else {
     part.rate.count = part_of(whole.rate.count, 1);
     part.most = part_of(whole.most, 1);
@@ -220,10 +222,10 @@ Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t perce
   switch (algorithm) {
     case Algorithm::TokenBucket:
     case Algorithm::LeakyBucket:
-      wide.room += more(numbers.room);
+      wide.burst_or_queue += more(numbers.burst_or_queue);
       break;
     case Algorithm::Gcra:
-      wide.room += more(numbers.room + 1);
+      wide.burst_or_queue += more(numbers.burst_or_queue + 1);
       break;
     case Algorithm::FixedWindow:
     case Algorithm::SlidingLog:
@@ -262,7 +264,7 @@ void read_soft(const TableReader& table, const Method& method, const Numbers& nu
 Limiters completed(const TableReader& table, const Method& method, const Numbers& numbers, unsigned replicas,
                    Limiters limiters) {
   limiters.rate = numbers.rate;
-  if (method.algorithm <= Algorithm::LeakyBucket) limiters.room = numbers.room;
+  if (method.algorithm <= Algorithm::LeakyBucket) limiters.burst_or_queue = numbers.burst_or_queue;
   if (table.has("soft")) read_soft(table, method, numbers, replicas, limiters);
   return limiters;
 }
@@ -307,16 +309,17 @@ std::string not_in_redis(const Method& method) {
   return {};
 }
 
-std::string_view key_of_room(const Method& method) noexcept {
+std::string_view key_of_burst_or_queue(const Method& method) noexcept {
   return method.algorithm == Algorithm::LeakyBucket ? "queue" : "burst";
 }
 
 Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
-                       std::uint64_t least_room) {
+                       std::uint64_t least_burst_or_queue) {
   refuse_strangers(table, method.algorithm);
   auto numbers = read_numbers(table, method);
   if (!numbers) return {any_limiter(), std::nullopt};
-  if (!table.has(key_of_room(method))) numbers->room = std::max(numbers->room, least_room);
+  if (!table.has(key_of_burst_or_queue(method)))
+    numbers->burst_or_queue = std::max(numbers->burst_or_queue, least_burst_or_queue);
   const auto* blamed = method.algorithm == Algorithm::AdaptiveConcurrency ? "max" : "limit";
   auto limiter = make(method, *numbers);
   if (!limiter) {

@@ -39,7 +39,7 @@ struct Limiters {
   std::optional<limit::Limiter> soft{};
   std::optional<limit::Limiter> soft_share{};  // one weir's part of `soft`
   std::optional<limit::Rate> rate{};           // the value of the setting `limit`, if it is a rate
-  std::uint64_t room = 0;                      // the value of the setting `burst` or `queue`
+  std::uint64_t burst_or_queue = 0;            // the value of the setting `burst` or `queue`
 };
 
 // Returns a limiter with an arbitrary limit. It serves as a placeholder until the right limiter is read, and
@@ -54,12 +54,12 @@ struct Limiters {
 [[nodiscard]] std::string not_in_redis(const Method& method);
 
 // Reads the settings limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: the number of
-// weirs among which the limit is divided; 0: do not divide it. `least_room`: the lower bound of the default
-// of burst or queue. After a mistake, the limiter has arbitrary numbers.
+// weirs among which the limit is divided; 0: do not divide it. `least_burst_or_queue`: the lower bound of the
+// default of burst or queue. After a mistake, the limiter has arbitrary numbers.
 [[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
-                                     std::uint64_t least_room = 0);
-// Returns the setting from which Limiters::room is read: "queue" for a leaky bucket, "burst" for the other
-// algorithms.
-[[nodiscard]] std::string_view key_of_room(const Method& method) noexcept;
+                                     std::uint64_t least_burst_or_queue = 0);
+// Returns the setting from which Limiters::burst_or_queue is read: "queue" for a leaky bucket, "burst" for
+// the other algorithms.
+[[nodiscard]] std::string_view key_of_burst_or_queue(const Method& method) noexcept;
 
 }  // namespace weir::config

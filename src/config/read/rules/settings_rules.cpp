@@ -125,13 +125,13 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
 
 // Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises at low load.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
-  auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
+  auto limiters = read_limiters(table, terms.method, terms.replicas, base.burst_or_queue);
   const auto& own = base.rate;
   const auto rate = limiters.rate;
-  const bool less_room = limiters.rate && limiters.room < base.room;
-  if (less_room)
-    table.mistake(key_of_room(terms.method),
-                  "found less than the limit that elastic raises, " + std::to_string(base.room));
+  const bool less_burst_or_queue = limiters.rate && limiters.burst_or_queue < base.burst_or_queue;
+  if (less_burst_or_queue)
+    table.mistake(key_of_burst_or_queue(terms.method),
+                  "found less than the limit that elastic raises, " + std::to_string(base.burst_or_queue));
   __extension__ using Product = unsigned __int128;
   const auto product = [](const limit::Rate& a, const limit::Rate& b) {
     return Product{a.count} * static_cast<std::uint64_t>(b.period.count());
@@ -139,7 +139,7 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   if (own && rate && product(*rate, *own) < product(*own, *rate))
     table.mistake("limit",
                   "found a lower rate than the limit that elastic raises, " + limit::to_string(*own));
-  else if (own && rate && !less_room)
+  else if (own && rate && !less_burst_or_queue)
     refuse_less(table, base.limiter, limiters.limiter);
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
