@@ -88,7 +88,7 @@ std::optional<config::Settings> file_of(const Words& words) {
 }
 
 std::optional<AdminAccess> access_of(const Words& words, const std::optional<config::Settings>& file) {
-  auto found = find_access({words.asked, words.token}, file ? &*file : nullptr);
+  auto found = find_access({words.typed_admin, words.token}, file ? &*file : nullptr);
   if (!found) throw CLI::ValidationError("--admin", found.error().message);
   return std::move(*found);
 }

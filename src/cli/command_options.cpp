@@ -26,7 +26,7 @@ void declare_access(CLI::App& command, Words& words, const char* file = "-c,--co
       .add_option(file, words.config, "configuration file of that weir, for its [admin] address and token")
       ->type_name("FILE");
   command
-      .add_option("--admin", words.asked,
+      .add_option("--admin", words.typed_admin,
                   "address of the admin listener; default: the one in the file, or 127.0.0.1:9900")
       ->type_name("ADDR");
   command

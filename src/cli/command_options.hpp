@@ -31,7 +31,7 @@ struct Words {
   std::string listen;
   std::string delay = "0ms";
   std::string admin = kUsualAdmin;  // option of weir health
-  std::string asked;  // the option --admin of the other commands; empty if the user did not type it
+  std::string typed_admin;  // the option --admin of the other commands; empty if the user did not type it
   ExplainOptions explain;
   KeysOptions keys;
   ClientKeysOptions client_keys;

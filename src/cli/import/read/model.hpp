@@ -79,9 +79,10 @@ struct RealIp {
   bool recursive = false;
   // False: nginx trusts an address that weir cannot use, so `trusted` lacks it. (weir accepts addresses,
   // blocks and `unix:`.)
-  bool whole = true;
+  bool complete = true;
   friend bool operator==(const RealIp& a, const RealIp& b) {
-    return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive && a.whole == b.whole;
+    return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive &&
+           a.complete == b.complete;
   }
 };
 

@@ -62,7 +62,7 @@ std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
   if (!real_ip.recursive)
     return "no equal without real_ip_recursive on; weir skips all trusted addresses of X-Forwarded-For";
-  return real_ip.whole ? std::string() : "no equal for one of the proxies";
+  return real_ip.complete ? std::string() : "no equal for one of the proxies";
 }
 
 // Makes weir answer 403 for locations whose access depends on the client's address, because weir does not

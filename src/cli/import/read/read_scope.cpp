@@ -186,12 +186,12 @@ bool ScopeReader::read_real_ip(const Directive& directive) {
   } else if (directive.name == "set_real_ip_from") {
     if (first("set_real_ip_from")) {
       real_ip.trusted.clear();
-      real_ip.whole = true;
+      real_ip.complete = true;
       real_ip.position = directive.position;
     }
     const auto block = word == "unix:" ? word : block_of_addresses(word);
     if (block.empty()) {
-      real_ip.whole = false;
+      real_ip.complete = false;
       state_.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
     } else if (std::find(real_ip.trusted.begin(), real_ip.trusted.end(), block) == real_ip.trusted.end()) {
       real_ip.trusted.push_back(block);
