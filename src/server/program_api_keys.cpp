@@ -31,7 +31,7 @@ admin::ApiKeyResponse refusal(const config::EditedKeys& edited) {
 }
 
 // Returns the owner of a key for the log, such as ` of user "ann", tier "pro"`.
-std::string holder_in_words(const policy::ApiKeyOwner& owner) {
+std::string owner_in_words(const policy::ApiKeyOwner& owner) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
     if (value.empty()) return;
@@ -79,8 +79,8 @@ admin::ApiKeyResponse Program::end_change(const admin::ApiKeyRequest& request, c
     log_.audit(what + ": refused: " + edited.why);
     return refusal(edited);
   }
-  log_.audit(what + holder_in_words(edited.owner) +
-             (!request.owner || !edited.was ? "" : "; until now" + holder_in_words(*edited.was)));
+  log_.audit(what + owner_in_words(edited.owner) +
+             (!request.owner || !edited.was ? "" : "; until now" + owner_in_words(*edited.was)));
   activate(edited.keys, edit.stamp);
   admin::ApiKeyResponse response{.id = id, .owner = edited.owner, .created = !edited.was};
   if (request.owner)

@@ -15,7 +15,7 @@ void Heartbeat::start(std::vector<net::Executor> loops, base::Duration every) {
   beat();
 }
 
-void Heartbeat::answer_for_loops() {
+void Heartbeat::stop_watching_workers() {
   loops_.clear();
   awaited_ = 0;
 }

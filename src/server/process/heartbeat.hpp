@@ -25,7 +25,7 @@ class Heartbeat {
   void start(std::vector<net::Executor> loops, base::Duration every);
   // From now on, waits only for the event loop of `control`. Must be called before workers end, because their
   // event loops end at different times.
-  void answer_for_loops();
+  void stop_watching_workers();
   // Stops calling `alive`.
   void stop();
 

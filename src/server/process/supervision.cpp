@@ -51,7 +51,7 @@ void Supervision::ready(const std::string& status) {
 
 void Supervision::stopping(base::Duration drain) {
   watch_timer_.cancel();
-  heartbeat_.answer_for_loops();
+  heartbeat_.stop_watching_workers();
   notify_.stopping("completing open requests", drain + kForTheRest);
 }
 

@@ -62,7 +62,7 @@ TEST_F(HeartbeatTest, IsRepeatedWhileTheEventLoopsRun) {
 
 TEST_F(HeartbeatTest, IsStillSentWhileTheEventLoopsOfWorkersEnd) {
   start();
-  heart_.answer_for_loops();
+  heart_.stop_watching_workers();
   turn(one_);
   turn(other_);
   turn(control_);
