@@ -212,7 +212,7 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask("/ping", proxy=proxy).body, b"pong")
         self.assertEqual(self.weir.metric("weir_decide_questions_total"), 0)
 
-    def test_weir_listens_on_a_socket(self):
+    def test_weir_answers_questions_on_a_unix_socket(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-socket-"))
         text = on_free_ports(self.weir_text().partition("[client]")[0], "")
         text += f'[[ listener ]]\naddress = "unix:{folder}/ask.sock"\nserves = "decide"\n'  # beside the one that the harness waits for
@@ -221,7 +221,7 @@ class BehindNginx(Behind, TestCase):
         proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", f"server unix:{folder}/ask.sock;")))
         self.assertEqual([self.ask("/", source, proxy).status for source in ("127.0.0.2", "127.0.0.2", "127.0.0.3")], [200, 429, 200])
 
-    def test_load_balancer_names_the_client(self):
+    def test_client_address_is_believed_only_from_the_load_balancer(self):
         self.weir = self.start(self.make_weir(trusted='trusted_proxies = ["127.0.0.9"]'))
         self.proxy = self.start(self.make_proxy())
         for client in ("203.0.113.7", "203.0.113.8"):
@@ -229,7 +229,7 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask_often(6, X_Forwarded_For="203.0.113.9"), [200] * 5 + [429], "not from the load balancer")
         self.assertEqual(self.ask(X_Forwarded_For="203.0.113.10").status, 429)
 
-    def test_rule_with_a_charge_counts_each_request(self):
+    def test_rule_that_charges_by_status_counts_each_request(self):
         self.rules("""[[rule]]
             name = "logins"
             key = ["ip"]
@@ -250,7 +250,7 @@ class BehindNginx(Behind, TestCase):
         times = sorted(exchange.arrived for exchange in self.upstream.exchanges)
         self.assertGreater(times[-1] - times[0], 0.7, "four departures, 250 ms apart")
 
-    def test_concurrency_limit_counts_only_questions(self):
+    def test_concurrency_limit_bounds_questions_and_not_requests(self):
         self.rules("""[[rule]]
             name = "at-once"
             key = ["ip"]
@@ -275,7 +275,7 @@ class BehindNginx(Behind, TestCase):
             """)
         self.assertEqual(self.ask_often(2), [200, 429])
 
-    def test_missing_key_is_401(self):
+    def test_request_without_the_key_of_the_rule_gets_401(self):
         self.rules("""[[rule]]
             name = "users"
             key = ["api_key"]
@@ -291,11 +291,12 @@ class BehindNginxInDocker(BehindNginx):
     """docker/compose.nginx.yaml: with a token, and without API keys."""
 
     keys = False
-    test_load_balancer_names_the_client = test_missing_key_is_401 = test_rule_with_a_charge_counts_each_request = None
-    test_delayed_request_waits_in_weir = test_concurrency_limit_counts_only_questions = None
+    test_client_address_is_believed_only_from_the_load_balancer = test_request_without_the_key_of_the_rule_gets_401 = None
+    test_rule_that_charges_by_status_counts_each_request = test_concurrency_limit_bounds_questions_and_not_requests = None
+    test_delayed_request_waits_in_weir = None
     test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide_print_the_shown_output = None
     test_explain_command_of_the_guide_admits_the_request = None
-    test_weir_listens_on_a_socket = None
+    test_weir_answers_questions_on_a_unix_socket = None
 
     def weir_text(self):
         return (TREE / "docker/ask/weir.toml").read_text()
@@ -325,7 +326,7 @@ class BehindCaddy(Behind, TestCase):
         errors = block_of(self.guide, "caddyfile", "handle_errors").replace("127.0.0.1:9001", self.upstream.address)
         return text.rstrip().removesuffix("}") + errors + "}\n"
 
-    def test_load_balancer_names_the_client(self):
+    def test_client_address_is_believed_only_from_the_load_balancer(self):
         self.weir = self.start(self.make_weir(trusted='trusted_proxies = ["127.0.0.9"]'))
         self.proxy = self.start(self.make_proxy(lambda site: site.replace("uri /v1", "trusted_proxies 127.0.0.9/32\n\t\turi /v1")))
         for client in ("203.0.113.7", "203.0.113.8"):
@@ -347,14 +348,15 @@ class BehindCaddyWithFields(BehindCaddy):
     def proxy_text(self):
         return block_of(self.guide, "caddyfile", "handle_response").replace(":8080 {", "http://:PORT {")
 
-    test_load_balancer_names_the_client = None
+    test_client_address_is_believed_only_from_the_load_balancer = None
 
 
 class BehindCaddyInDocker(BehindCaddy):
     """docker/compose.caddy.yaml: with a token, and without API keys."""
 
     keys = False
-    test_load_balancer_names_the_client = test_commands_of_the_guide_print_the_shown_output = None
+    test_client_address_is_believed_only_from_the_load_balancer = None
+    test_commands_of_the_guide_print_the_shown_output = None
     test_explain_command_of_the_guide_admits_the_request = None
 
     def weir_text(self):

@@ -29,7 +29,7 @@ def outcome(status, fields, kind, body):
     return status, [fields.get(name) for name in SAME], [name in fields for name in TIMED], refusal
 
 
-class Same(AskTestCase):
+class SameAsRequests(AskTestCase):
     def send(self, weir, requests):
         """Sends the requests to the proxy. Returns their outcomes."""
         outcomes = []

@@ -92,7 +92,7 @@ class Duration(Bandwidth):
         self.assertEqual((one.size, other.size), (MEBIBYTE // 2, MEBIBYTE // 2))
 
 
-class Others(Bandwidth):
+class OtherKeysAndClients(Bandwidth):
     def test_busy_key_does_not_delay_another_key_on_the_same_connection(self):
         weir = self.plain_weir(paced("1KiB/s"))
         client = self.client(weir)
@@ -235,7 +235,7 @@ class BodiesAtHand(Bandwidth):
         self.assertEqual(client.read().status, 503)
 
 
-class Leaving(Bandwidth):
+class HalfCloseAndPreflight(Bandwidth):
     def test_wait_of_a_body_ends_if_the_client_closes_and_half_close_is_set_to_end(self):
         weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
         client = self.start(weir.connect())
@@ -266,7 +266,7 @@ class Timeouts(Bandwidth):
             self.assertGreaterEqual(time.monotonic() - begun, 2.5, "the answer waited for longer than every timeout")
 
 
-class Shown(Bandwidth):
+class ExplanationAndReload(Bandwidth):
     def test_explanation_shows_the_bandwidth_of_a_rule(self):
         weir = self.plain_weir(paced("1MiB/s"))
         rules = post(weir.admin, "/api/explain", {"host": "localhost", "headers": {"X-Key": "a"}}).json()["rules"]

@@ -136,7 +136,7 @@ class OfWholeBodies(ByteCosts):
         self.spends(weir, "both", 20)
 
 
-class OfParts(ByteCosts):
+class IncompleteBodies(ByteCosts):
     """The server sends 50,000 octets of its answer, or receives 50,000 octets of the request. Then the client leaves."""
 
     def test_client_that_leaves_is_charged_the_octets_that_weir_sent(self):

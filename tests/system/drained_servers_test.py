@@ -218,7 +218,7 @@ class AllDrained(ServersTestCase):
             self.assertEqual(first.read().status, 200)
 
 
-class Weighed(ServersTestCase):
+class Weights(ServersTestCase):
     def test_changed_weight_changes_the_share_of_a_server_at_once(self):
         self.begin(upstream='balance = "round_robin"\n')
         a, b = self.upstreams
@@ -237,7 +237,7 @@ class Weighed(ServersTestCase):
             self.assertEqual(self.weir.metric(f"weir_upstream_{name}", server=server, upstream="api"), value)
 
 
-class Kept(ServersTestCase):
+class AfterReloadOrUpgrade(ServersTestCase):
     def test_reload_keeps_changes_of_servers_that_stay(self):
         a, b = self.upstreams
         other = self.start(Upstream(answer(b"c")))
@@ -290,7 +290,7 @@ class Kept(ServersTestCase):
         self.assertIn(b"a", self.bodies())
 
 
-class Asked(ServersTestCase):
+class ServersCommand(ServersTestCase):
     def test_servers_command_lists_and_changes_servers(self):
         a, b = (server.address for server in self.upstreams)
         self.begin()

@@ -59,7 +59,7 @@ class EdgeTestCase(Http2TestCase):
         return self.start(Weir(config(self.upstream.port, listener=LISTENERS, routes=routes, **more), self.files))
 
 
-class Chosen(EdgeTestCase):
+class RouteChoice(EdgeTestCase):
     def test_route_is_chosen_by_lists_wildcards_and_expressions_of_hosts(self):
         weir = self.edge(responding("exact", '{ host = ["example.com", "www.example.com"] }') +
                          responding("below", '{ host = "*.example.com" }') +
