@@ -12,12 +12,13 @@ struct Settings;
 // Returns the differences in the order of the texts, each difference once:
 // - "no longer: LINE" for each line that only `before` has;
 // - "now: LINE" for each line that only `now` has;
-// - "now in this order: …" if routes, or overrides of a rule, have another order: the first match decides.
+// - "now in this order: …" if routes, or the overrides of a rule, have another order. Their order matters,
+//   because the first match decides.
 //
-// An indented line is reported with the label of its parent line, which is the text before ": ". A line of a
-// rule is reported without its route, because the rule may appear under many routes. If a rule in both texts
-// no longer applies to the same routes, reports each added or removed pair of route and rule. Ignores blank
-// lines. Runs in time linear in the length of the texts.
+// A line that is indented is reported with the label of its parent line, which is the text before ": ". The
+// lines of a rule are reported without a route, because the rule may appear under many routes. If a rule now
+// applies to other routes, reports each added or removed pair of route and rule. Ignores blank lines. The
+// time is linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
 // Returns differences that describe() does not show: API keys in the keys file and their owners, keys that

@@ -1,6 +1,6 @@
 // Changes the text of a keys file ([client] keys): adds a key, changes the owner of a key, or removes a key.
-// The other keys stay as they are in the text. Comments stay too, except on lines that the change removes:
-// the lines of a removed key, and of values that become empty. Pure.
+// All other lines of the text stay as they are. A comment is lost only if it is on a line that the change
+// removes. Pure.
 #pragma once
 
 #include "weir/policy/api_keys.hpp"
@@ -41,13 +41,13 @@ struct EditedKeys {
   std::optional<policy::ApiKeyOwner> was{};  // the owner before the change; absent: the key is new
 };
 
-// Returns the text with the change. Reads the new text again and compares the keys, so that a change never
-// does more or less than it should. `file`: the name of the file for messages, which never show an API key.
+// Returns the text with the change. Parses the new text, and checks that exactly the requested change was
+// made. `file`: the name of the file for messages, which never show an API key.
 [[nodiscard]] EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEdit& edit);
 
 struct Settings;
-// Returns a warning if no rule or route uses the tier, so that a key with this tier gets the limits of keys
-// without a tier. `settings`: the configuration in use.
+// Returns a warning if no rule or route uses the tier. A key with such a tier gets the limits of keys without
+// a tier. `settings`: the configuration in use.
 [[nodiscard]] std::optional<std::string> warn_of_unused_tier(const Settings& settings, std::string_view tier);
 
 }  // namespace weir::config

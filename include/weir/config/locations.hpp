@@ -11,7 +11,7 @@
 
 namespace weir::config {
 
-// Return a key of Settings::locations for the listener, server or alert: `listener 127.0.0.1:80`,
+// Return the name under which Settings::locations has the listener, server or alert: `listener 127.0.0.1:80`,
 // `server a:1 of upstream "api"`, `alert "login"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,

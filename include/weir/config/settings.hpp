@@ -44,8 +44,8 @@ struct StateSettings {
   std::size_t max_keys = 1'000'000;
   std::string snapshot;  // a file name; empty: no snapshot is saved
   std::optional<redis::RedisSettings> redis;
-  // The secret that hides clients' names in Redis. Empty: weirs that share a Redis agree on a random secret
-  // (redis::SharedSecret).
+  // The secret key of the digests that stand for clients in Redis. Empty: weirs that share a Redis agree on a
+  // random secret (redis::SharedSecret).
   std::string key_secret;
   // Number of weirs that share the Redis. While Redis is away, each weir divides its limits by this number.
   unsigned replicas = 1;
@@ -96,7 +96,8 @@ class ConfigError : public std::runtime_error {
  public:
   explicit ConfigError(std::vector<std::string> mistakes, std::vector<WatchedFile> files = {});
   [[nodiscard]] const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
-  // Returns the files that the configuration names, as in Settings::files; a mistake may be in one of them.
+  // Returns the files that the configuration names, as in Settings::files. weir must watch them, too, because
+  // the mistake may be in one of them.
   [[nodiscard]] const std::vector<WatchedFile>& files() const noexcept { return files_; }
 
  private:
@@ -112,7 +113,7 @@ class ConfigError : public std::runtime_error {
 // name that messages give to the text. Relative paths start in the folder of `file`.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
-// Returns the names of each certificate that weir orders, without repetitions.
+// Returns the certificates that weir orders, each once, as lists of their DNS names.
 [[nodiscard]] std::vector<acme::Names> acme_certificates(const Settings& settings);
 
 // Returns what `weir check` prints: the routes in order, each with the rules that apply to it.

@@ -39,8 +39,8 @@ bool is_remark(std::string_view line) {
   return plain.empty() || plain.front() == '#';
 }
 
-// Returns the index in kOwnerKeys of the key that the line sets, such as 0 for "user = …". Returns the size
-// of kOwnerKeys for any other line.
+// Returns which of kOwnerKeys the line sets, as an index: 0 for "user = …". Returns kOwnerKeys.size() for any
+// other line.
 std::size_t owner_key_in(std::string_view line) {
   const auto plain = trimmed_line(line);
   const auto found = std::find_if(kOwnerKeys.begin(), kOwnerKeys.end(), [&](std::string_view key) {
@@ -49,7 +49,7 @@ std::size_t owner_key_in(std::string_view line) {
   return static_cast<std::size_t>(found - kOwnerKeys.begin());
 }
 
-// Returns the rest of a line "user = …" after the value: a comment, if there is one, and the line break.
+// Returns what follows the value in a line "user = …": a comment, if there is one, and the line break.
 std::string_view rest_after_value(std::string_view line) {
   auto end = line.find_first_of("\"'", line.find('='));
   if (end == std::string_view::npos) return "\n";
@@ -75,7 +75,7 @@ std::string toml_text(std::string_view text) {
   return out + '"';
 }
 
-// Returns the values of kOwnerKeys.
+// Returns the values of the owner, in the order of kOwnerKeys.
 std::array<const std::string*, kOwnerKeys.size()> values_of(const ApiKeyOwner& owner) {
   return {&owner.user, &owner.org, &owner.tier, &owner.service};
 }
@@ -120,8 +120,9 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
   return out;
 }
 
-// Returns the text with the new values of the key's owner. A changed value stays in its old line, which keeps
-// its comment. Removes the lines of values that are now empty, and adds lines for values that had none.
+// Returns the text of `lines` with the new values of a key's owner. A changed value replaces the old one on
+// its line, whose comment stays. Removes the lines of values that are now empty, and adds lines for values
+// that had none. `table`: the lines of the key. `was`: the present owner.
 std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
                        const ApiKeyOwner& owner) {
   const auto before = values_of(was), after = values_of(owner);

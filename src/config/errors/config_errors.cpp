@@ -8,8 +8,7 @@ namespace weir::config {
 namespace {
 
 // Returns the number of edits that turn one word into the other (optimal string alignment distance). An edit
-// inserts, deletes or replaces a character, or swaps two neighbours. Keeps only the last three rows of the
-// table of distances.
+// inserts, deletes or replaces a character, or swaps two neighbours.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -65,8 +64,8 @@ std::vector<std::string> ConfigErrors::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // Allows one edit for every three letters of the word, and at least one edit. A word that needs more edits
-  // would be a misleading suggestion.
+  // A similar name is at most one edit away for every three letters of the word, but one edit is always
+  // allowed. A word that needs more edits would be a misleading suggestion.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

@@ -270,8 +270,8 @@ class OpenKeys {
   std::size_t begin_ = 0;
   char quote_ = 0;
   bool is_escape_open_ = false;  // true: the next character in quotes is escaped
-  // True from "=" to the end of the value of the last key in keys_. If that value is an inline table, false
-  // between two of the table's entries.
+  // True while the value of the last key in keys_ is being read, from its "=" on. Within an inline table,
+  // false between two entries of the table.
   bool is_value_open_ = false;
 };
 

@@ -16,8 +16,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns `line` with the value of `entry` in place of "{}". Converts the value to the type of the setting
-// that the line assigns "{}" to. `find`: returns the setting to which a path of keys leads.
+// Returns `line`, in which the value of `entry` replaces "{}". If `line` assigns "{}" to a setting, converts
+// the value to the type of that setting. `find`: returns the setting to which a path of keys leads.
 template <class Find>
 std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);

@@ -77,7 +77,7 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
 }
 
 // Returns a message about a value without quotes. `key`: the text before the value, such as "limit = ".
-// `value`: the whole value. `spec`: the key of the value; null if weir does not have the key.
+// `value`: the whole value. `spec`: the schema of the key; null if weir does not have the key.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&

@@ -7,7 +7,7 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::int32_t kFirstDay = -2;     // two days before 1970-01-01, so that every zone is covered
+constexpr std::int32_t kFirstDay = -2;     // in days since 1970-01-01; early enough for every time zone
 constexpr std::int32_t kLastDay = 65'744;  // 2150-01-01
 
 // Returns the zone's offset from UTC at the beginning of a local day: 00:00 UTC of its date, minus the

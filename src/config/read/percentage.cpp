@@ -7,7 +7,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the number before `unit`. Returns nullopt if the text is anything else.
+// Parses a number that `unit` follows, such as "10%". Returns nullopt for any other text.
 std::optional<unsigned> number_before(std::string_view unit, std::string_view text) {
   unsigned number = 0;
   const auto* const end = text.data() + text.size();

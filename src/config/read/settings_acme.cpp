@@ -42,7 +42,8 @@ acme::ExternalAccount read_external_account(const TableReader& table) {
   return account;
 }
 
-// Reports a mistake if another certificate would be stored in the same file.
+// Reports a mistake if another certificate with the same first name has other names. Both would be stored in
+// the same file.
 void check_file(const TableReader& table, const acme::Names& names, ReadContext& context) {
   const auto [at, is_new] = context.acme_names.emplace(names.front(), names);
   if (is_new || at->second == names) return;

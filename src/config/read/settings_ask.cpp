@@ -35,8 +35,8 @@ void read_ask_token(const TableReader& table, net::ListenerSettings& listener) {
                                std::to_string(listener.address.port) + "\" or \"unix:/path\"");
 }
 
-// Reads `permit_ttl`. It has a maximum, because an open permit keeps its configuration in memory, even after
-// a reload.
+// Reads `permit_ttl`. It has a maximum, because each open permit keeps in memory the configuration under
+// which it was granted, even after a reload.
 void read_permit_ttl(const TableReader& table, net::AskOptions& ask) {
   constexpr base::Duration kMost = std::chrono::hours(1);
   ask.permit_ttl = table.deadline("permit_ttl");

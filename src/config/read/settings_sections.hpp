@@ -44,13 +44,14 @@ struct ReadContext {
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   bool acme_is_set = false;                     // true: the file has [acme], even with a mistake
   std::string acme_folder{};                    // acme.folder; empty if there is none
-  std::map<std::string, acme::Names> acme_names{};  // lists of `acme` read so far; the key is the first name
-  std::vector<std::string> listeners{};             // names of the listeners read so far
-  bool proxies = false;                             // true: a listener forwards requests
-  bool answers = false;                             // true: a listener answers questions
-  bool in_rules = false;                            // true: all routes were read; weir reads rules
-  std::vector<std::string> routes{};                // names of the routes; empty until all routes were read
-  std::vector<DeclaredListener> taken{};            // addresses of the listeners read so far
+  std::map<std::string, acme::Names>
+      acme_names{};                       // the names of each certificate to order; the key is the first name
+  std::vector<std::string> listeners{};   // names of the listeners read so far
+  bool proxies = false;                   // true: a listener forwards requests
+  bool answers = false;                   // true: a listener answers questions
+  bool in_rules = false;                  // true: all routes were read; weir reads rules
+  std::vector<std::string> routes{};      // names of the routes; empty until all routes were read
+  std::vector<DeclaredListener> taken{};  // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};
@@ -89,8 +90,8 @@ void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadCon
                                                      const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    ReadContext& context);
-// Reports a mistake if one request can get more than kMaxCharges charges, or if the rules have more different
-// limits than one process can hold. `tables`: the tables of the rules, in the same order.
+// Reports a mistake if some request certainly gets more than kMaxCharges charges, or if the rules have more
+// different limits than one process can hold. `tables`: the tables of the rules, in the same order.
 void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule> rules);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
@@ -151,8 +152,8 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 // Reads a rule's key, which is a list of attributes, from the setting `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
-// Returns the message about a condition or key part that needs a geographic database, for a configuration
-// without [client] geo. `place`: the attribute, such as the country.
+// Returns the message about a condition or key part that needs a geographic database although [client] has no
+// `geo`. `place`: the attribute, such as the country.
 [[nodiscard]] std::string no_geo(policy::Attribute place);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // The meaning of the names in a table of conditions: header fields, query parameters or JSON pointers.
@@ -191,8 +192,8 @@ void read_cost_body(const TableReader& table, policy::Rule& rule);
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
 [[nodiscard]] bool holds_something(const std::string& file);
-// Returns true if `file` is not empty but names a missing or empty file. readable_file() has then reported
-// the mistake.
+// Returns true if `file`, a path that readable_file() has returned, names a missing or empty file.
+// readable_file() has reported that mistake. Returns false for an empty path.
 [[nodiscard]] bool is_unreadable(const std::string& file);
 // Returns the path of the file that the setting `key` names; empty if the table does not have the setting.
 // Reports a mistake if the file is missing or empty. `kind`: the kind of file for the message.

@@ -1,5 +1,5 @@
 // Reads costs that are the sum of numbers in a JSON body. Also reads `reserve`: what weir charges until the
-// response reports the cost. It is a constant, or comes from numbers in the request's body.
+// response reports the cost. A reserve is a constant, or comes from numbers in the request's body.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/cost.hpp"
@@ -83,7 +83,8 @@ class TermsReader {
     if (weights.entries.empty())
       table_.mistake(key_, "found none; expected pointers with weights, such as { " + sample_ + " = 1 }");
   }
-  // Adds one term for JSON pointers that "|" separates. The first pointer with a value counts.
+  // Adds one term. `text`: JSON pointers, separated by "|". Of these pointers, the first one with a value in
+  // the body counts.
   void add_pointers(std::string_view text, int line, std::uint64_t weight) {
     CostTerm term{.weight = weight};
     for (std::size_t at = 0; at <= text.size();) {

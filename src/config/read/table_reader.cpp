@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostUnits = 1'000'000'000;
 
-// Returns true if the value contains a string that could not be read, which was reported as a mistake.
+// Returns true if the value contains a string with an unset environment variable. read_toml() has reported
+// that mistake.
 bool unreadable(const Node& node) {
   if (std::holds_alternative<Unreadable>(node.value)) return true;
   const auto* array = node.array();

@@ -18,7 +18,7 @@ int line_of(const toml::source_region& source) {
 
 // Returns the line of the first key with more than kMostDots dots; nullopt if there is none. A key "a.a.a…"
 // could overflow the stack: toml++ makes a table for each part of a key, and does not limit their depth.
-// Counts dots between which there are only characters that a key can have.
+// Starts to count again after each character that no key contains.
 std::optional<int> line_of_endless_key(std::string_view text) {
   constexpr unsigned kMostDots = 1000;
   int line = 1;

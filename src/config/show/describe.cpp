@@ -118,8 +118,8 @@ std::string lease_words(const policy::Rule& rule) {
          std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
 }
 
-// Returns the words about the rule's cost that describe() puts on the rule's line. Returns an empty text if
-// every request costs one unit.
+// Returns the words about the rule's cost, for the rule's line in describe(). Returns an empty text if every
+// request costs one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
@@ -136,7 +136,7 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
-// Returns the words about the limit that describe() puts on the line of a rule, a tier or an override.
+// Returns the words about the limit, for the line of a rule, a tier or an override in describe().
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
   auto words = limit::describe(numbers.limiter);

@@ -14,7 +14,7 @@ using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
 // Returns the label of a line: the text before ": ", or the whole line. Messages about the indented lines
-// below this line begin with its label.
+// below a line begin with its label.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }
@@ -81,7 +81,7 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
 }
 
 // Compares the order of the routes, and the order of each rule's overrides. Ignores routes and overrides that
-// only one description has. Reports the first difference in each of these lists.
+// only one description has. Reports only the first difference in each order.
 void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, lines] : now.order) {
     const auto found = before.order.find(parent);

@@ -63,8 +63,8 @@ bool blocks_cover(const std::vector<base::Cidr>& wide, const std::vector<base::C
   return wide.empty() || (!narrow.empty() && std::all_of(narrow.begin(), narrow.end(), in_wide));
 }
 
-// Returns true if each condition of `wide` follows from a condition of `narrow`: one on the same name, such
-// as the same header field, that permits no other values.
+// Returns true if `narrow` has a stricter or equal condition for each condition of `wide`: one on the same
+// name, such as the same header field, that permits no value that the condition of `wide` rejects.
 template <class SameName>
 bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<policy::NamedText>& narrow,
                  SameName same_name) {

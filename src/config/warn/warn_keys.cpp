@@ -56,9 +56,9 @@ bool is_chosen(Attribute attribute) {
 }
 
 // Suggests a replacement for a part of a key that has unused alternatives, such as "user|ip" for "ip|user".
-// The alternatives that clients cannot choose and some requests lack come first. The last alternative is Ip
-// if the part has it, otherwise the first one that remains. If no alternative can come first, suggests a key
-// with one part for each alternative.
+// First come the alternatives that some requests lack and that clients cannot choose. One alternative follows
+// that every request has or that clients choose: Ip if the part has it. If there are no alternatives of the
+// first kind, suggests to make each alternative a part of its own.
 std::string suggested_part(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -272,8 +272,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
 }
 
 // Returns the first half of the advice, up to and including "or": how to write the part so that no client can
-// omit it. Returns an empty text if clients can invent values for the part, because they could then still
-// avoid the rule.
+// omit it. Returns an empty text if clients can invent values for the part. They could then avoid the rule
+// even if they cannot omit the part.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

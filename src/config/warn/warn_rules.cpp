@@ -222,8 +222,7 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
                  "HTTP/2 for gRPC; write upgrade = [\"websocket\"] in a route");
 }
 
-// Returns the number of entries in the rule's log when it is full; 0 if the limiter is not an exact sliding
-// log.
+// Returns how many entries a full log of the rule has; 0 if the limiter is not an exact sliding log.
 std::uint64_t longest_log(const policy::Rule& rule) {
   const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
   return log != nullptr && log->is_exact() ? log->rate().count : 0;

@@ -29,8 +29,8 @@ std::string read_key_file(const TableReader& table, const ReadContext& context, 
 // The settings that say how weir verifies the signature of a token. A table has exactly one of them.
 constexpr std::string_view kTokenKeys[] = {"secret", "public_key", "jwks"};
 
-// Returns the setting in kTokenKeys that the algorithm needs; an empty text if the table lacks it. Reports as
-// a mistake that the setting is missing, and each other setting of kTokenKeys in the table.
+// Returns the setting of kTokenKeys that the algorithm needs; an empty text if the table lacks it. Reports a
+// mistake if the setting is missing, and for each other setting of kTokenKeys that the table has.
 std::string_view choose_token_key(const TableReader& table, const std::string& algorithm) {
   const bool shared = algorithm.starts_with("HS");
   const std::string_view wanted = shared ? "secret" : !table.has("jwks") ? "public_key" : "jwks";

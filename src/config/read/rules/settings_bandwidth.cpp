@@ -13,7 +13,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::uint64_t kLeastInSecond = 1 << 10;
-constexpr std::uint64_t kMostCount = 1'000'000'000;  // the bound of limit::Rate
+constexpr std::uint64_t kMostCount = 1'000'000'000;  // the largest count of a limit::Rate
 constexpr std::uint64_t kSecond = 1'000'000;         // in µs
 
 constexpr std::string_view kExpected =
