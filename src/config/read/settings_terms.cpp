@@ -83,8 +83,8 @@ class TermsReader {
     if (weights.entries.empty())
       table_.mistake(key_, "found none; expected pointers with weights, such as { " + sample_ + " = 1 }");
   }
-  // Adds one term. `text`: JSON pointers, separated by "|". Of these pointers, the first one with a value in
-  // the body counts.
+  // Adds one term. `text`: JSON pointers, separated by "|". The first pointer that has a value in the body
+  // counts.
   void add_pointers(std::string_view text, int line, std::uint64_t weight) {
     CostTerm term{.weight = weight};
     for (std::size_t at = 0; at <= text.size();) {
