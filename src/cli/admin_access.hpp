@@ -18,9 +18,9 @@ struct TypedAccess {
 };
 
 // Returns the address and the token to use. `file`: the configuration file; null if the user named no file.
-// Typed options have priority over the file. The file has priority over kUsualAdmin and the environment
-// variable WEIR_ADMIN_TOKEN. Returns nullopt if no address is typed and the file has no [admin] listener. The
-// error says what is wrong with the address.
+// Typed options have priority over the file, and the file over kUsualAdmin and the environment variable
+// WEIR_ADMIN_TOKEN. Returns nullopt if no address is typed and the file has no [admin] listener. The error
+// says what is wrong with the address.
 [[nodiscard]] base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed,
                                                                    const config::Settings* file);
 

@@ -98,8 +98,8 @@ std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadl
   }
 }
 
-// Returns the request as text. The Host field is the listener's configured address, because the admin
-// listener rejects other hosts if the request has no token.
+// Returns the request as text. Its Host field has the configured address of the listener: without a token,
+// the admin listener rejects requests for other hosts.
 std::string text_of(const AdminRequest& request) {
   const auto host = request.address.is_unix() ? std::string("localhost") : request.address.to_string();
   std::string text(request.method);

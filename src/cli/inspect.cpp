@@ -100,8 +100,8 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   return {method, url};
 }
 
-// Adds to the request what --domain, --exact, --cost and --descriptor say. These options describe a question
-// to weir (weir/ask/question.hpp). Returns false if the request then has no member.
+// Adds the options that describe a question to weir (weir/ask/question.hpp) to the request: --domain,
+// --exact, --cost and --descriptor. Returns false if the user typed none of them.
 bool add_question(const ExplainOptions& options, json::object& explain_request) {
   if (!options.domain.empty()) explain_request["domain"] = options.domain;
   if (options.exact) explain_request["exact"] = true;

@@ -29,8 +29,8 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
 }
 
 // Returns true if the process catches or blocks SIGHUP. A running weir blocks SIGHUP, because it reads the
-// signal from a descriptor. If weir has ended, another program may have its process ID, and SIGHUP would end
-// that program. Also returns true if the process cannot be examined, because kill(2) then reports the error.
+// signal from a descriptor. After the end of weir, its process ID may belong to another program, which SIGHUP
+// could end. Also returns true if the process cannot be examined, because kill(2) then reports the error.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;

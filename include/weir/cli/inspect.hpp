@@ -26,12 +26,13 @@ struct ExplainOptions {
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
   // The members from `domain` to `cost` describe a question to weir (weir/ask/question.hpp). They are empty
-  // or false for any other request. `exact`: only rules that name all keys of the descriptor apply.
+  // or false for any other request.
   std::string domain;
   std::vector<std::string> descriptor;  // "KEY=VALUE"
-  bool exact = false;                   // true: the descriptor is one of a call of serves = "rls"
-  std::string cost;                     // the cost that the question states; empty: none
-  bool json = false;                    // true: print the JSON of the reply unchanged
+  // True: as for a call of serves = "rls", only rules apply that name all keys of the descriptor.
+  bool exact = false;
+  std::string cost;   // the cost that the question states; empty: none
+  bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 

@@ -122,7 +122,7 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
-// Returns the reason of a failed connection, and adds which setting of the configuration to check.
+// Returns why the connection failed (`unreachable`), and which setting of the configuration to check.
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))

@@ -36,8 +36,8 @@ class LogReader {
 // the size of a file is unknown before the file is read, as for a pipe.
 [[nodiscard]] std::uint64_t size_of_logs(const std::vector<std::string>& files);
 
-// Returns two elements of `files` that name the same file on disk, because its lines would count twice;
-// nullopt if all files differ.
+// Returns two elements of `files` that name the same file on disk; nullopt if all files differ. The lines of
+// such a file would count twice.
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
     const std::vector<std::string>& files);
 

@@ -219,8 +219,8 @@ class Frame {
                                                                    : kBold);
   }
 
-  // Returns the rule's name for a line that needs `rest` more columns. Adds "(shadow)" only if there is room,
-  // because the words "would refuse" on the line also show the mode.
+  // Returns the rule's name. Adds "(shadow)" only if the line has room for it beside the `rest` columns that
+  // follow: the words "would refuse" on the line show the mode, too.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;

@@ -35,8 +35,8 @@ class Figures {
 
  private:
   std::vector<Series> all_;
-  // The key is a value of the label `rule`. The elements are the indexes in all_ of the series with this
-  // value. The map speeds up sums over single rules, because there may be a thousand rules.
+  // For each value of the label `rule`: the indexes in all_ of the series with this value. They speed up sums
+  // over single rules, because there may be a thousand rules.
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_rule_;
 };
 

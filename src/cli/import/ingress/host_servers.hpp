@@ -27,7 +27,8 @@ struct IngressHost {
   std::vector<HostPath> paths;
   std::vector<std::string> aliases;
   std::optional<Certificate>
-      certificate;  // if present, the host has TLS; has no file names if the secret is unknown
+      // Present if the host has TLS. Its file names are empty if the TLS secret is unknown.
+      certificate;
   std::string app_root;
   bool regex = false;  // true: all paths of the host are regular expressions
 };

@@ -10,8 +10,8 @@
 namespace weir::cli::nginx {
 
 struct IngressSettings {
-  Scope scope;                          // if it has `guards`, weir must answer 403 instead of forwarding
-  std::string scheme = "http";          // protocol of the servers; empty: weir does not speak this protocol
+  Scope scope;                          // if Scope::guards is not empty, weir must answer 403
+  std::string scheme = "http";          // protocol of the servers; empty: one that weir does not speak
   bool regex = false;                   // use-regex
   std::string rewrite{};                // rewrite-target
   bool to_https = true;                 // ssl-redirect: redirects to https if the host has a certificate

@@ -77,7 +77,7 @@ struct RealIp {
   std::vector<std::string> trusted;  // addresses of set_real_ip_from
   std::string header = "X-Real-IP";  // nginx's default
   bool recursive = false;
-  // False: nginx trusts an address that weir cannot use, so `trusted` lacks it. (weir accepts addresses,
+  // False: `trusted` lacks an address that nginx trusts, because weir cannot use it. (weir accepts addresses,
   // blocks and `unix:`.)
   bool complete = true;
   friend bool operator==(const RealIp& a, const RealIp& b) {
@@ -168,7 +168,7 @@ struct Server {
   std::vector<Listen> listens;
   Scope scope;
   Tls tls;
-  std::vector<Location> locations;  // in the order of the file; includes a prefix location "/"
+  std::vector<Location> locations;  // in the order of the file; "/" is always among them
 };
 
 struct UpstreamServer {

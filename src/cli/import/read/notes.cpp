@@ -152,7 +152,8 @@ void Notes::add_untranslated(const Directive& directive) {
   constexpr std::array<std::string_view, 3> kOn{"proxy_pass_request_headers", "proxy_pass_request_body",
                                                 "merge_slashes"};
   const bool is_on = !directive.arguments.empty() && directive.arguments[0] == "on";
-  if (is_on && std::find(kOn.begin(), kOn.end(), directive.name) != kOn.end()) return;  // weir does so anyway
+  if (is_on && std::find(kOn.begin(), kOn.end(), directive.name) != kOn.end())
+    return;  // weir always does what `on` means
   const auto hint = std::find_if(kHints.begin(), kHints.end(),
                                  [&](const Hint& known) { return known.directive == directive.name; });
   add(directive, hint != kHints.end() ? std::string(hint->text) : "no equal");

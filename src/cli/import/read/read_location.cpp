@@ -159,8 +159,8 @@ bool denies_all(const Scope& scope) {
   return !scope.access.empty() && !scope.access.front().allow && scope.access.front().block.empty();
 }
 
-// Reads the settings and the action of a location. Skips nested locations, which must be read later, because
-// they inherit all settings of this location: even those that follow them in the file.
+// Reads the settings and the action of a location. Skips nested locations, which must be read later: a nested
+// location inherits all settings of this location, even those that follow the nested one in the file.
 void read_settings(const Directive& directive, Location& location, const Server& server, ImportState& state) {
   ScopeReader scope(location.scope, state);
   const Directive* answers = nullptr;

@@ -35,14 +35,14 @@ void read_status(const Directive& directive, unsigned& status, Notes& notes) {
     not_understood(directive, notes);
 }
 
-// Returns true if this value of the field Host passes on the host that the client requested.
+// Returns true if this value of the field Host is the host that the client requested.
 bool is_client_host(std::string_view value) {
   return value == "$host" || value == "${host}" || value == "$http_host" || value.starts_with("$host:") ||
          value.starts_with("${host}:");
 }
 
-// Returns true if the directive may make nginx refuse requests. Decides by the beginning of the name, so
-// unknown directives count too: weir must not admit a request that nginx would refuse.
+// Returns true if the directive may make nginx refuse requests. Judges by the beginning of the directive's
+// name. So unknown directives count too: weir must not admit a request that nginx would refuse.
 bool is_guard(std::string_view name) {
   constexpr auto kHelpers = std::to_array<std::string_view>(
       {"auth_basic_user_file", "auth_request_set", "auth_delay", "auth_jwt_key_file", "auth_jwt_key_request",

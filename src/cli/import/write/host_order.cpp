@@ -23,8 +23,8 @@ bool is_apart(const Draft& a, const Draft& b) {
   });
 }
 
-// Returns true if the draft at `from` may move to just before `to` without a change for any host. This is so
-// if each draft in between has the same server, or matches no host of the moved draft.
+// Returns true if the draft at `from` may move to just before `to`: each host must still get the same server.
+// So each draft in between must have the same server, or match no host of the moved draft.
 bool may_move(const std::vector<Draft>& drafts, std::size_t from, std::size_t to) {
   for (auto at = from + 1; at < to; ++at)
     if (drafts[at].unit.server != drafts[from].unit.server && !is_apart(drafts[from], drafts[at]))
@@ -47,7 +47,7 @@ std::vector<Draft> drafts_of(const std::vector<Server>& servers, const std::vect
   return drafts;
 }
 
-// Joins units of the same server, unless a host would then get another server.
+// Joins drafts of the same server, unless a host would then get another server.
 void join(std::vector<Draft>& drafts) {
   for (std::size_t at = drafts.size(); at-- > 0;) {
     auto next = at + 1;
@@ -67,7 +67,7 @@ std::vector<HostUnit> order_hosts(const std::vector<Server>& servers, const std:
                                   std::size_t default_server) {
   auto drafts = drafts_of(servers, members);
   join(drafts);
-  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit matches these hosts anyway
+  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit serves all hosts of the default server
     if (drafts[at].unit.server == default_server && may_move(drafts, at, drafts.size()))
       drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
   std::vector<HostUnit> units;

@@ -16,7 +16,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-constexpr std::size_t kLongestLabel = 110;  // names of routes have at most 128 characters
+constexpr std::size_t kLongestLabel =
+    110;  // a route's name has at most 128 characters, with a suffix such as " #2"
 
 const char* sign_of(Modifier modifier) {
   switch (modifier) {

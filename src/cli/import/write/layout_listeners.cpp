@@ -62,8 +62,8 @@ bool serve_alike(const Socket& a, const Socket& b) {
          one.proxy_protocol == other.proxy_protocol;
 }
 
-// Joins the sockets 0.0.0.0 and [::] of the same port, because weir's [::] also accepts IPv4. If the two
-// sockets have different servers or settings, leaves out [::], so that no client reaches a server that nginx
+// Joins the sockets 0.0.0.0 and [::] of a port, because weir's [::] also accepts IPv4. If the two sockets
+// have different servers or settings, leaves out [::]. Otherwise a client could reach a server that nginx
 // would not let it reach.
 void join_families(std::vector<Socket>& sockets, Notes& notes) {
   for (std::size_t at = sockets.size(); at-- > 0;) {

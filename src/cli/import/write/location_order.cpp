@@ -94,8 +94,8 @@ bool may_refuse(const Location& location) {
   return refuses || !location.scope.access.empty() || !location.methods.empty();
 }
 
-// Returns a location that answers 403, in place of a regular expression that weir cannot translate. Its
-// pattern matches all paths that the expression may match: those that begin with `start`.
+// Returns a location that answers 403, in place of one whose regular expression weir cannot translate. Its
+// pattern matches all paths that begin with `start`, so it matches every path that the expression may match.
 OrderedLocation closed_location(const Location& location, const std::string& start, const std::string& fault,
                                 Notes& notes) {
   notes.add(location.position, "location",

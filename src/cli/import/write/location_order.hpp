@@ -20,9 +20,8 @@ struct OrderedLocation {
 };
 
 // Returns the locations in an order in which the first location that matches a path is the one that nginx
-// chooses. If weir cannot translate a location's regular expression, adds a note and omits the location.
-// Exception: if nginx may refuse requests to that location, keeps it and marks it as closed, so that weir
-// answers 403.
+// chooses. If weir cannot translate a location's regular expression, adds a note and omits the location. But
+// if nginx may refuse requests to such a location, keeps it and marks it as closed: weir answers 403.
 [[nodiscard]] std::vector<OrderedLocation> order_locations(const std::vector<Location>& locations,
                                                            Notes& notes);
 

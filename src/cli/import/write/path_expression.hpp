@@ -12,7 +12,7 @@ namespace weir::cli::nginx {
 struct PathExpression {
   std::string pattern;  // in RE2's notation
   bool exact = true;    // false: the pattern may miss paths that match in nginx
-  std::string start;    // begins all paths that match in nginx, in weir's normal form; may be empty
+  std::string start;    // a prefix of all paths that match in nginx, in weir's normal form; may be empty
 };
 
 [[nodiscard]] PathExpression path_expression(std::string_view pcre);

@@ -32,8 +32,8 @@ std::string changes_table(const FieldChanges& changes) {
   return pairs.empty() ? std::string() : inline_table(pairs);
 }
 
-// Returns true if the action is a `return` directive, to which no rule applies. The response fields of this
-// answer are in respond.headers, not in headers.response.
+// Returns true for the action of a `return` directive. No rule applies to such an action, and its response
+// fields are in respond.headers, not in headers.response.
 bool is_return(const Action& action) {
   return action.scheme.empty() && !action.limited;
 }
