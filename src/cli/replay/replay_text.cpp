@@ -47,8 +47,8 @@ std::string row(std::string_view what, std::uint64_t then, std::uint64_t now) {
   return "  " + std::string(what) + padded(number(then), 12) + " then" + padded(number(now), 12) + " now\n";
 }
 
-// Returns a text about a rule in shadow mode, with two numbers: how many requests the rule would have refused
-// when the log was written, and how many it would refuse in the replay.
+// Returns a text about a rule in shadow mode, with two numbers. These are the requests that the rule would
+// have refused when the log was written, and those that it would refuse in the replay.
 std::string shadow_words(const replay::RuleReport& rule) {
   const auto now = rule.shadow ? rule.refused_now : 0;
   std::string text;

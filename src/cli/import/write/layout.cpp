@@ -16,8 +16,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-constexpr std::size_t kLongestLabel =
-    110;  // a route's name has at most 128 characters, with a suffix such as " #2"
+constexpr std::size_t kLongestLabel = 110;  // a route's name, with its suffix, has at most 128 characters
 
 const char* sign_of(Modifier modifier) {
   switch (modifier) {
