@@ -63,7 +63,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
     if (const auto* before = server_group_named(upstream.settings.name)) keep_known(upstream, *before);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
   // `balance` is the secret key of the hash by which an upstream chooses a server for a client. Without
-  // key_secret it is zero, so upstreams choose the same servers after a restart.
+  // key_secret, `balance` is zero, so upstreams still choose the same servers after a restart.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,
@@ -140,8 +140,8 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   return rules;
 }
 
-// Returns the rule's number in the key table. If the rule starts with an empty counter, it gets a new number.
-// So refunds and releases for the old number cannot change the new counter.
+// Returns the rule's number in the key table. A rule that starts with an empty counter gets a new number. So
+// refunds and releases for the old number cannot change the new counter.
 std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
                                                              std::vector<bool>& taken) {
   const auto wanted = saved(rule);
@@ -314,8 +314,9 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns each version of each rule, indexed by rule number. An old version gets no limiters for its variants
-// (limits) if a newer version has reset the keys: nobody knows which limit counted each key.
+// Returns each version of each rule, indexed by rule number. If a newer version of a rule has reset the keys,
+// the old version gets no limiters for its variants (limits), because nobody knows which limit counted each
+// key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
@@ -328,7 +329,8 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// Uses the rule's first limiter of concurrent requests, because all these limiters share the same permits.
+// All limiters of a rule that count concurrent requests share its permits, so the charge uses the first of
+// these limiters.
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =

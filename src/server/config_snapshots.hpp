@@ -43,21 +43,21 @@ class ConfigSnapshots {
     std::shared_ptr<proxy::ConfigSnapshot> config_snapshot;
     std::vector<std::string> changes;  // changes compared with the snapshot in use, in words
   };
-  // Makes a snapshot from checked settings. `upstreams`: those of the settings, with the addresses of their
-  // servers. The error says why no snapshot can be made.
+  // Makes a snapshot from checked settings. `upstreams`: the upstreams of `settings`, with the addresses of
+  // their servers. The error says why no snapshot can be made.
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
                                          std::vector<upstream::ResolvedUpstream> upstreams,
                                          const policy::NamingKeys& names);
-  // Returns a copy of the snapshot in use that makes the names of clients with the keys in `names`.
+  // Returns a copy of the snapshot in use with other keys for the names of clients.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
   // Returns a copy of the snapshot in use with other API keys.
   [[nodiscard]] Draft with_api_keys(const policy::ApiKeys& keys) const;
-  // Returns a copy of the snapshot in use with new TLS contexts for these upstreams, made from the present
-  // files. Only new connections use the new files, and idle connections are not reused. The error says which
+  // Returns a copy of the snapshot in use in which these upstreams have new TLS contexts, made from the
+  // present files. Only new connections use them, and idle connections are not reused. The error says which
   // file is faulty, and why.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
-  // Returns a copy of the snapshot in use in which an upstream has these servers. Servers that remain keep
-  // their state. The error says why the TLS files cannot be used.
+  // Returns a copy of the snapshot in use in which this upstream has these servers. Servers that it had
+  // before keep their state. The error says why the TLS files cannot be used.
   [[nodiscard]] base::Result<Draft> with_servers(const upstream::ResolvedUpstream& upstream) const;
   // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
   // snapshot to the workers.

@@ -17,8 +17,9 @@ namespace {
 
 namespace asio = net::asio;
 
-// The time limit for Redis, which is longer than the time limit of a single Redis request. A reset reads the
-// key before and after the reset, so twice this time must fit into admin::ServerOptions::deadline.
+// How long the inspector waits for one job in Redis: longer than the time limit of a single call to Redis. A
+// reset reads the key before and after the reset, so twice this time must fit into
+// admin::ServerOptions::deadline.
 constexpr std::chrono::seconds kPatience{4};
 
 // Returns the present state of the charge's key without charging it. Works with every kind of limiter.
@@ -212,10 +213,10 @@ net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& 
   note_for_replay(rule, observe::run_of(in_force->names.table), at, forgotten);
 }
 
-// Returns the limiter to which the shown key belongs; nullopt if unknown. The digest of a client does not
-// show which limiter of the rule counts it. But policy::name_under() computes the client's names under the
-// other limiters, such as an elastic limit. If the key table has a name that was computed from the limiter
-// `from`, the limiter is `from`.
+// Returns the limiter that counts the shown client; nullopt if unknown. The client's digest differs for each
+// limiter of the rule, and does not tell for which limiter it was computed. So this function guesses each
+// limiter `from` in turn, and computes what the digests for the other limiters `to` would be. If the key
+// table has one of them, the guess was right.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;
@@ -239,9 +240,9 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
   return false;
 }
 
-// Returns the possible meanings of the texts with which a request names a key, the likeliest first. The texts
-// may be values of the rule's key, or a text with which weir shows a client. If a meaning is an error, it is
-// the last in the list.
+// Returns the possible meanings of `texts`, which name a key in a request, the likeliest meaning first. The
+// texts may be values of the rule's key, or a text by which weir shows a client. If a meaning is an error, it
+// is the last in the list.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,
@@ -268,8 +269,8 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
   return all;
 }
 
-// Finds the key that the texts name, and reads its state. If Redis does not answer, the result may be the
-// wrong one of the possible meanings.
+// Finds the key that the texts name, and reads its state. If the texts have several meanings and Redis does
+// not answer, the found key may be the wrong one.
 net::Task<void> Inspector::find(const ConfigRef& in_force, const policy::Rule& rule,
                                 const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);

@@ -326,7 +326,7 @@ void Program::end_control(std::chrono::steady_clock::time_point latest) {
   sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
 }
 
-// Returns the functions that the thread which orders certificates calls.
+// Returns the callbacks for the thread that orders certificates.
 acme::Manager::Callbacks Program::acme_callbacks() {
   return {.info = [this](const std::string& line) { log_.info(line); },
           .warning = [this](const std::string& line) { log_.warning(line); },

@@ -149,7 +149,7 @@ base::Result<void> Program::take_up(const std::vector<const ClientFiles::TlsUse*
   return {};
 }
 
-// Wakes the requests that wait for keys of tokens. Called on the thread that has fetched them.
+// Wakes the requests that wait for keys of tokens. Called on the thread that has fetched the keys.
 void Program::note_token_keys() {
   net::asio::post(control_, [this] {
     for (const auto& worker : workers_) worker->wake_token_key_waiters();

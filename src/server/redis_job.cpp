@@ -4,9 +4,9 @@ namespace weir::server {
 
 namespace {
 
-// Reads the result that the charge would get. If `state_only` is true and the charge would be admitted, reads
-// again with a charge of zero units. The second reply has the key's present state. A charge of zero units
-// alone would not show whether a key has no units left or even owes units.
+// Reads the result that the charge would get. If `state_only` is true and Redis would admit the charge, also
+// reads the present state of the key, by a charge of zero units. The zero charge alone does not suffice: for
+// a refused charge it would not show whether the key has no units left, or even owes units.
 net::Task<void> lookup(redis::Store& store, proxy::RedisLookup& lookup, bool state_only) {
   auto& now = lookup.clock;
   if (!state_only) lookup.held_here = store.holds_for(lookup.charge, lookup.outcome);

@@ -37,8 +37,8 @@ int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
   // After this call, a write to a file at its size limit (LimitFSIZE=) fails instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  // These signals must not end the process before weir handles them. Later weir blocks them, so that signalfd
-  // receives them although they are ignored.
+  // Ignores these signals, which must not end the process before weir handles them. Later weir blocks them.
+  // signalfd(2) receives a blocked signal even if it is ignored.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   auto passed = upgrade::PassedSockets::of_environment();
   std::unique_ptr<upgrade::Takeover> takeover;

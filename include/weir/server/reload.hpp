@@ -49,15 +49,15 @@ struct FreshConfiguration {
                                                     const config::Settings& in_force);
 
 // Reads the configuration file on request. Only one reading runs at a time. A request during a reading causes
-// another reading, because the file may have changed since the first reading began. Program owns the object,
-// which belongs to the main thread.
+// a second reading after the first, because the file may have changed since the first one began. Program owns
+// the object, which belongs to the main thread.
 class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;
 
   // `apply` is called on the main thread, and must put the configuration into use, or report why it cannot.
-  // `in_force`: the configuration in use, which must outlive this object. The thread that reads the file uses
-  // it, too. So only `apply` and the callbacks of other jobs of `thread` may change it.
+  // `in_force`: the configuration in use, which must outlive this object. Jobs on `thread` compare the file
+  // with `in_force`. So only `apply`, and the Done callbacks of `thread`, may change `in_force`.
   Reloading(FileThread& thread, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
   Reloading(const Reloading&) = delete;

@@ -38,7 +38,7 @@ class FileThread {
   void end(const std::string& fault);
 
   net::asio::io_context& control_;
-  std::deque<Job> jobs_;  // the first job runs
+  std::deque<Job> jobs_;  // the first of them is running
   std::thread thread_;    // joinable while a job runs
 };
 

@@ -10,8 +10,8 @@ namespace weir::server {
 
 // The result of a change.
 struct KeysFileEdit {
-  config::EditedKeys edited;  // without `text`
-  net::FileStamp stamp{};     // of the new file
+  config::EditedKeys edited;  // its `text` is empty, because the text is in the file
+  net::FileStamp stamp{};     // the stamp of the new file
 };
 
 // Changes one key in the file. Blocks until the new file and its name are on the disk.

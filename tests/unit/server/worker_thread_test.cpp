@@ -70,8 +70,8 @@ TEST(WorkerThread, ConnectionThatArrivesWhenTheDrainBeginsIsClosed) {
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
 }
 
-// Returns a socket that epoll rejects, because its descriptor was opened with O_PATH. epoll rejects any
-// descriptor if the system's limit of watches is reached.
+// Returns a socket that epoll rejects, because its descriptor was opened with O_PATH. Outside of tests, epoll
+// rejects sockets if the system's limit of watches is reached.
 net::ListeningSocket unwatchable_socket() {
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
   EXPECT_TRUE(listening.has_value());
