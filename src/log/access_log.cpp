@@ -20,8 +20,8 @@ namespace weir::log {
 
 namespace {
 
-// The free entries that the queue must have before a worker may write. A worker checks for space and then
-// writes; between these two steps, each other worker may use one entry. So with at most this many workers, no
+// The free entries that the queue must have before a worker may write. A worker first checks for free entries
+// and then writes. In between, each other worker may fill one entry. So with at most this many workers, no
 // accepted line is overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
@@ -70,7 +70,7 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   std::atomic<bool> wanted_{false};
 };
 
-// Returns true if the line of this access record will have what `weir replay` needs.
+// Returns true if the log line of this record will have the members that `weir replay` needs.
 bool tells_decision(const observe::AccessRecord& record) noexcept {
   const auto* replay = record.replay;
   return replay != nullptr && replay->evaluated_at != base::TimePoint{} && replay->closed.empty() &&

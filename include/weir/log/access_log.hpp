@@ -57,10 +57,10 @@ class AccessLog {
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
   // Must be called when the key table starts empty. The next line with the field "replay" then says that a
-  // run begins at this line. `weir replay` starts with empty counters at such a line.
+  // run begins. At such a line, `weir replay` starts with empty counters.
   void begin_run() noexcept { unbegun_ = true; }
-  // Returns true once after each begin_run(). The caller's next line must then say that a run begins. May be
-  // called by any thread.
+  // Returns true once after each begin_run(). The caller must then write in its next line that a run begins.
+  // May be called by any thread.
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
@@ -103,7 +103,8 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // true: timer_ is running, perhaps for lines that were passed to the log already
+  bool waiting_ =
+      false;  // true: timer_ runs, even if the lines for which it was started were passed on already
 };
 
 }  // namespace weir::log

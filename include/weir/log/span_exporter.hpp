@@ -88,7 +88,7 @@ class SpanExporter final : public observe::SpanSink {
   std::condition_variable_any due_;  // signalled when a batch is full
   std::deque<std::string> queue_;    // encoded spans
   std::atomic<std::uint64_t> exported_{0}, dropped_full_{0}, dropped_rejected_{0}, failed_posts_{0};
-  // Used by the thread only.
+  // Only the thread uses the next three members.
   std::vector<std::string> batch_;  // the spans of the next POST
   bool is_reported_ = false;        // true: the log has a line about the failure that lasts now
   std::chrono::steady_clock::time_point
