@@ -177,8 +177,8 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   const bool is_signed = known.renew_at != SysTime();
   if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at && std::exchange(may_ask_, false))
     ask_when(work.settings, known, stop);
-  // Any certificate of an authority counts here, even one for other names or from another authority. Two
-  // weirs that share a folder but not the settings would otherwise make each other order again and again.
+  // Any certificate that an authority signed counts here, even one for other names or from another authority.
+  // Otherwise two weirs that share a folder but not the settings would make each other order again and again.
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
     const auto retry = folder.retry(names, work.settings.directory);

@@ -70,7 +70,7 @@ class Folder {
   // Writes a placeholder for the names if they have no file yet, or a file that no listener can use.
   [[nodiscard]] base::Result<void> keep_placeholder(const Names& names) const;
 
-  // Returns what keep_retry() has written for this authority and these names; nullopt if there is nothing.
+  // Returns what keep_retry() stored for this authority and these names; nullopt if it stored nothing.
   [[nodiscard]] std::optional<Retry> retry(const Names& names, const std::string& directory) const;
   [[nodiscard]] base::Result<void> keep_retry(const Names& names, const std::string& directory,
                                               const Retry& retry) const;

@@ -94,8 +94,8 @@ class Manager {
   std::map<std::string, Known> known_;  // the key is the path of the certificate's file
   std::vector<PendingChallenge> shown_;
   // True: the thread may still ask the authority for a renewal window in this round. It asks at most once a
-  // round, because the answer may take long. While the thread waits for the answer, the workers do not answer
-  // new challenges of other weirs that share the folder.
+  // round: the answer may take long, and meanwhile the workers do not answer new challenges of other weirs
+  // that share the folder.
   bool may_ask_ = true;
   std::string complaint_;  // the last warning about the folder; it is logged once
   std::mt19937_64 chance_{std::random_device{}()};

@@ -17,7 +17,7 @@ struct Directory {
   std::string new_account;
   std::string new_order;
   std::string renewal_info{};           // empty: the authority does not offer ARI
-  bool needs_external_account = false;  // true: needs an account of the authority's web site
+  bool needs_external_account = false;  // true: the authority demands an ExternalAccount
 };
 [[nodiscard]] base::Result<Directory> parse_directory(std::string_view text);
 

@@ -36,14 +36,14 @@ inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause th
 // most kLongestRetry. If `first` is longer than kLongestRetry, the pause is always `first`.
 [[nodiscard]] std::chrono::seconds retry_pause(base::Duration first, unsigned failures) noexcept;
 
-// Returns the pause after a successful order, in which weir does not order the same certificate again: a
-// sixth of the lifetime, at most a day. The pause applies even if the certificate is due. So wrong windows or
-// dates of an authority do not cause a flood of orders.
+// Returns how long weir does not order the same certificate again after a successful order, even if the
+// certificate is due: a sixth of the lifetime, at most a day. So wrong windows or dates of an authority do
+// not cause a flood of orders.
 [[nodiscard]] std::chrono::seconds pause_after_success(const Validity& validity) noexcept;
 
-// Returns true if weir must wait until `next`, which this or another weir has written as the end of a pause.
-// Returns false if `next` is more than a day and more than `first` in the future, because a wrong clock wrote
-// such a time. `first`: as for retry_pause().
+// Returns true if weir must wait until `next`, which this or another weir has stored as the end of a pause.
+// Returns false if `next` is too far in the future: more than a day and more than `first`. Only a wrong clock
+// can have given such a time. `first`: as for retry_pause().
 [[nodiscard]] bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept;
 
 // Returns how long weir waits before it asks for the renewal window again. `retry_after`: the time that the

@@ -33,7 +33,9 @@ struct Settings {
   std::string folder;     // where weir keeps the account's key, certificates and pending challenges
   ChallengeKind challenge = ChallengeKind::Http01;
   std::string
-      ca{};  // PEM file: who may sign the directory's own certificate; empty: the system's authorities
+      // PEM file: authorities that may sign the TLS certificate of the directory's server; empty: the
+      // system's
+      ca{};
   std::optional<ExternalAccount> external_account{};
   base::Duration retry{std::chrono::minutes(2)};  // the pause after the first failed order
   friend bool operator==(const Settings&, const Settings&) = default;
