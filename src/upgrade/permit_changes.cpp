@@ -68,8 +68,8 @@ void PermitChanges::follow(Send follow) {
   send();
 }
 
-// If memory runs out, the change is not reported. Until this process ends, the new process counts the permits
-// that were reported before.
+// If memory runs out, the change is not reported. The new process then keeps the counts that were reported
+// before, until this process ends.
 void PermitChanges::note(const limit::PermitDelta& held) noexcept {
   try {
     const std::lock_guard lock(mutex_);

@@ -83,9 +83,9 @@ class Actions {
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
-    // Closes all other descriptors in the new process, because Asio's accept, which the admin listener uses,
-    // does not set close-on-exec. Otherwise the new process would keep connections open after this process
-    // has closed them.
+    // Closes all other descriptors in the new process. Some lack close-on-exec, because the admin listener
+    // uses Asio's accept, which does not set it. The new process would keep such connections open after this
+    // process has closed them.
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }

@@ -146,9 +146,9 @@ void Upgrade::count_restored(const std::vector<std::string>& lines) {
     std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
-// Starts the time limit `bound` of the present step; a later call replaces the limit. When the time has
-// passed, first reads the messages that have already arrived, because they are not late. If the step is still
-// not complete, the upgrade fails with the reason `at_what`.
+// Starts the time limit `bound` of the present step; a later call replaces it. When the time has passed,
+// first reads the messages that have already arrived, because they are not late. If the step is still not
+// complete, the upgrade fails with the reason `at_what`.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {

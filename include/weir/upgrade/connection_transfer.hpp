@@ -24,7 +24,7 @@ class HandoffSender final : public proxy::ConnectionHandoff {
                                           const proxy::ConnectionInfo& connection_info,
                                           std::string_view unread) noexcept override;
   // Sends changes of the concurrency permits that this process holds (permit_changes.hpp). If sending fails,
-  // the new process goes on counting the permits that were reported last, until this process ends.
+  // the new process keeps the counts that were reported last, until this process ends.
   void report_permits(const std::vector<std::string>& lines) noexcept;
 
  private:

@@ -45,8 +45,8 @@ class PermitChanges {
   PermitChanges(const PermitChanges&) = delete;
   PermitChanges& operator=(const PermitChanges&) = delete;
 
-  // Returns lines about the permits that are held now, and starts to record changes. Stores later changes
-  // until follow() is called. The requirements of KeyTable::watch_permits apply here too.
+  // Returns lines about the permits that are held now, and starts to record changes. Keeps later changes
+  // until follow() is called. Has the same requirements as KeyTable::watch_permits.
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
   // Stops recording changes. Must be called if no process takes over.
   void stop();

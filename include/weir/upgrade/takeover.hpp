@@ -23,7 +23,7 @@ namespace weir::upgrade {
 // State that the old process passes on in addition to sockets and keys.
 struct CarriedState {
   base::Duration clock{};      // net::Clock::offset() of the old process
-  base::SipKey table, shared;  // keys that name clients: the members of policy::NamingKeys
+  base::SipKey table, shared;  // keys of the digests that stand for clients (policy::NamingKeys)
   // The numbers of earlier upgrades that succeeded and that failed.
   std::uint64_t upgraded = 0;
   std::uint64_t failed = 0;
