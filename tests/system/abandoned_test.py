@@ -27,7 +27,7 @@ class Abandoned(TestCase):
     def start_weir(self, body, rules, head=True, upstream="", server="", whole=None):
         server += 'idle_timeout = "200ms"\n'
         self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)
-        # for this upstream only, because requests of an earlier upstream may still end
+        # counts the requests of this upstream only, because those of an earlier upstream may still end
         requests = self.requests = types.SimpleNamespace(now=0, most=0)
         self.addCleanup(self.goes_on.set)
         whole, lock = whole or answer(body), threading.Lock()

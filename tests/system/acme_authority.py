@@ -42,7 +42,7 @@ class Authority:
         self.folder = pathlib.Path(self.scratch.name)
         self.port, self.management, self.dns = free_port(), free_port(), free_port()
         self.directory = f"https://localhost:{self.port}/dir"
-        self.files = make_certificate(self.folder)  # of the directory itself
+        self.files = make_certificate(self.folder)  # the TLS certificate of the directory's server
         self.processes = []
 
     def __enter__(self):
@@ -97,8 +97,7 @@ class Authority:
 
 class RenewalFront:
     """A proxy for an authority that lacks ARI (renewal information, RFC 9773). The proxy tells weir to renew every certificate in the
-    period `window`: two times in seconds since the epoch. Records about which certificates weir asks, and which certificates
-    orders replace."""
+    period `window`: two times in seconds since the epoch. Records the certificates about which weir asks, and those that orders replace."""
 
     def __init__(self, authority, window):
         self.authority, self.asked, self.replaced = authority, [], []

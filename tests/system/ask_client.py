@@ -8,7 +8,7 @@ ROUTES = '[[route]]\nname = "api"\nupstream = "api"\n'
 
 
 class Asker(Client):
-    """A connection to a listener that answers questions. `headers` go along with every call."""
+    """A connection to a listener that answers questions. `headers` are sent with every call."""
 
     def __init__(self, port, headers=None, **more):
         super().__init__(port, **more)

@@ -18,7 +18,7 @@ from processes import pause
 
 GUIDE = TREE / "docs/guides/ask-from-an-application.md"
 BUDGET, RESERVE, REAL = 10_000, 2_000, 412
-CALLS = (BUDGET - RESERVE) // REAL + 1  # each call that is admitted needs the reserve, and costs the real number
+CALLS = (BUDGET - RESERVE) // REAL + 1  # how many calls are admitted: each needs RESERVE units, and then costs REAL
 
 
 def blocks_in(language):
@@ -47,7 +47,7 @@ class Guide(TestCase):
 
 
 class Python(TestCase):
-    """The client in this process, so that tests see what it throws."""
+    """Runs the Python client in this process, so that tests see its exceptions."""
 
     def setUp(self):
         self.weir = self.start(Weir(configuration()))
@@ -223,7 +223,7 @@ class Python(TestCase):
 
 
 class OtherLanguages(TestCase):
-    """A program in each language does the same with its client."""
+    """Runs a program with the client of another language. Each program does the same work, and prints the lines in `wanted`."""
 
     wanted = [f"admitted {CALLS}, then refused by tokens", "failed work is refunded", "closed: silent", "open: done", "mistake: thrown",
               "batch: 20 of 25"]

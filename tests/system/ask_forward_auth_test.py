@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Proxies ask weir about the requests of their clients. A real nginx does so with auth_request, and a real Caddy with forward_auth. One
-limit is exact to the unit, even if clients come by both, by Envoy's call, by /v1/decide and through weir at the same time."""
+"""Proxies ask weir about the requests of their clients: a real nginx by auth_request, and a real Caddy by forward_auth. A limit is exact to
+the unit even if clients use both proxies, Envoy's call, /v1/decide and weir itself as a proxy at the same time."""
 
 import pathlib
 import time
@@ -141,9 +141,9 @@ http://:PORT {
 
 
 class ByAllWays(AskTestCase):
-    """Clients of one address come by all ways at the same time."""
+    """Clients with one address use all ways to weir at the same time."""
 
-    LIMIT, CLIENTS, REQUESTS = 100, 3, 30  # clients of each way, and requests of each client
+    LIMIT, CLIENTS, REQUESTS = 100, 3, 30  # the limit; clients for each way; requests of each client
 
     def setUp(self):
         upstream = self.start(Upstream())

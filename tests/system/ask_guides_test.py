@@ -33,7 +33,7 @@ def service(exchange):
 
 
 class Behind:
-    """Tests of a proxy that asks weir. A class for each proxy says how to start it, and what it answers while weir is away."""
+    """Tests of a proxy that asks weir. A subclass for each proxy says how to start the proxy, and what it answers while weir is away."""
 
     guide = None
     away = ()  # statuses while weir is stopped, and while it does not answer in time
@@ -58,8 +58,8 @@ class Behind:
         raise NotImplementedError
 
     def make_proxy(self, change=lambda text: text, port=None, patient=True):
-        """Starts the proxy. `port`: where it finds weir, by default at this test's weir. `patient`: whether it waits longer for weir
-        than the guide says, because the machine may be slow."""
+        """Starts the proxy. `port`: the port of weir; None: the weir of this test. `patient`: true if the proxy waits longer for weir than
+        the guide says, because the machine may be slow."""
         text = self.proxy_text()
         if patient:
             text = re.sub(r"\b((?:proxy_connect|proxy_read|dial|response_header)_timeout) \w+", rf"\1 {PATIENCE}s", text)
@@ -161,7 +161,8 @@ class Behind:
             self.weir.signal(signal.SIGCONT)
 
     def test_commands_of_the_guide_print_the_shown_output(self):
-        """Runs the commands of curl, and compares their output. The other commands install and start what this test has started."""
+        """Runs only the guide's commands of curl, and compares their output. The other commands install and start what this test starts
+        itself."""
         curl = f"curl() {{ command curl --connect-to ':8080:127.0.0.1:{self.proxy.port}' \"$@\"; }}\n"
         seen = 0
         for block in blocks(page(self.guide), "console"):
@@ -341,7 +342,7 @@ class BehindCaddy(Behind, TestCase):
 
 
 class BehindCaddyWithFields(BehindCaddy):
-    """The longer form, which keeps the rate-limit fields of admitted answers."""
+    """The guide's longer configuration of Caddy, which keeps the rate-limit fields of admitted answers."""
 
     admitted_fields = True
 
@@ -367,7 +368,8 @@ class BehindCaddyInDocker(BehindCaddy):
 
 
 class Traefik(TestCase):
-    """Questions as forward.go and forwarded_header.go of Traefik 3 make them: a GET with the client's fields and these."""
+    """Questions as Traefik 3 asks them (forward.go, forwarded_header.go): a GET with the fields of the client's request, and with the
+    fields X-Forwarded-… and X-Real-Ip."""
 
     def test_questions_of_traefik_are_decided_for_its_client(self):
         behind = Behind()

@@ -50,7 +50,7 @@ class Permits(AskTestCase):
 
     def test_every_worker_settles_permits_of_every_worker(self):
         weir = self.ask_weir(rule("tokens", "100000/1000day", **BY_IP))
-        askers = [self.asker(weir) for _ in range(8)]  # the kernel spreads them over both workers
+        askers = [self.asker(weir) for _ in range(8)]  # the kernel spreads the connections over both workers
         owners = {permit.partition("-")[0] for permit in (asker.decide(ip=ADA, cost=10, permit=True)["permit"] for asker in askers)}
         for number in range(64):
             permit = askers[number % 8].decide(ip=ADA, cost=100, permit=True)["permit"]
@@ -124,7 +124,7 @@ class Permits(AskTestCase):
             with Asker(port, bearer(token)) as asker:
                 return asker.settle(permit, refund=True).status
         with Asker(own, bearer("one")) as asker:
-            for port, token in ((own, "one"), (same, "one")) * 4:  # over both workers
+            for port, token in ((own, "one"), (same, "one")) * 4:  # often enough that the kernel uses both workers
                 permit = asker.decide(ip=ADA, permit=True)["permit"]
                 self.assertEqual([settle(other, "two", permit), settle(open_one, None, permit)], [404, 404])
                 self.assertEqual(settle(port, token, permit), 200)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""weir replay of questions: the log has their values only if its fields say so, and then weir tries other rules on them."""
+"""weir replay of questions. The access log has the values of questions only if its configured fields say so. With them, weir can replay
+other rules."""
 
 import json
 

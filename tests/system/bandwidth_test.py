@@ -14,7 +14,7 @@ from http2_client import Http2TestCase
 from tunnel_test import ASK, echo
 
 MEBIBYTE = 1 << 20
-AHEAD = 0.1 + 16384 / MEBIBYTE  # seconds by which a body may be early at 1 MiB/s: 0.1 s pass at once, and one piece
+AHEAD = 0.1 + 16384 / MEBIBYTE  # seconds that a body may be early at 1 MiB/s: 0.1 s are sent at once, and a piece of 16 KiB
 
 
 def paced(bandwidth, name="pace", key='["header:X-Key"]', more=""):

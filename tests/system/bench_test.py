@@ -30,7 +30,7 @@ class Bench(TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             return done.stdout, json.loads(figures.read_text())
 
-    def test_every_kind_of_mode_measures_each_contestant(self):
+    def test_every_mode_measures_each_contestant(self):
         modes = ["refused", "paced-8", "h2c-10x100", "routes-1", "routes-500", "tls-resumed"]
         printed, figures = self.measure(modes, "--contestants", "nginx", "haproxy", "weir")
         for mode in modes:

@@ -156,7 +156,7 @@ class CertificateRenewal(TestCase):
 
 
 class Stapling(TestCase):
-    """The openssl program makes OCSP responses, signed with the certificate's own key."""
+    """OCSP responses that weir staples. The openssl program makes them, and signs each with the certificate's own key."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PUT, GET and DELETE /api/client-keys, and weir client-keys, change the API keys of a running weir and their file."""
+"""Requests to /api/client-keys, and weir client-keys, change the API keys of a running weir and the keys file."""
 
 import fcntl
 import hashlib
@@ -63,7 +63,7 @@ class ClientKeys(TestCase):
         again = self.start(Weir(self.text(), {"keys.toml": self.file(weir)}))
         self.assertEqual(self.statuses(again, "b"), [200])
 
-    def test_list_of_client_keys_shows_holders_but_no_key(self):
+    def test_list_of_client_keys_shows_owners_but_no_key(self):
         weir = self.weir(KEYS + '[[key]]\nkey = "secret-b"\norg = "acme"\n')
         response = self.ask(weir, "GET")
         self.assertEqual(response.json(), {"keys": [{"id": id_of("a"), "user": "ann", "tier": "free"}, {"id": id_of("secret-b"), "org": "acme"}]})

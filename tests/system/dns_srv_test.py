@@ -15,7 +15,7 @@ SERVICE = "_http._tcp.api.test"
 
 
 def srv(target, port, priority=10, weight=1):
-    """Returns the option by which dnsmasq has this SRV record."""
+    """Returns the option of dnsmasq that adds an SRV record."""
     return f"--srv-host={SERVICE},{target}.test,{port},{priority},{weight}"
 
 

@@ -84,7 +84,7 @@ class EnvoyConfigurations(TestCase):
             self.read(GRPC_SERVICE, {"envoy_grpc": {"cluster_name": 5}})
 
     def test_actions_that_the_guide_names_exist(self):
-        """The first column of the table that says what a descriptor becomes."""
+        """Reads each action in the first column of the guide's table, which says what becomes of a descriptor."""
         page = (TREE / "docs/guides/behind-envoy.md").read_text()
         actions = re.findall(r"^\| `(\w+: \{.*?\})` \|", page, re.M)
         self.assertGreater(len(actions), 5)

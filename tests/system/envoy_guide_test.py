@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The limits of docs/guides/behind-envoy.md and behind-istio.md, asked as Envoy asks: what each descriptor becomes, and what becomes of
-a configuration of envoyproxy/ratelimit."""
+"""The limits of docs/guides/behind-envoy.md and behind-istio.md. The tests ask weir as Envoy does, and check which rule limits each
+descriptor. They also check the limits that the guide has translated from envoyproxy/ratelimit."""
 
 import re
 
@@ -14,8 +14,8 @@ PAGE = TREE / "docs/guides/behind-envoy.md"
 
 
 def configurations():
-    """Returns the complete configurations of the guide: its own one, that of token budgets, and the one that was
-    envoyproxy/ratelimit's."""
+    """Returns the complete configurations of the guide: its main one, the one for token budgets, and the one that replaces
+    envoyproxy/ratelimit."""
     return [block.text for block in blocks(PAGE, "toml") if is_whole(block) and "[[rule]]" in block.text]
 
 

@@ -113,7 +113,7 @@ class Explain(ExplainTestCase):
 
         def explanation():
             said = self.explain()
-            del said["verdict"]["headers"]["X-RateLimit-Reset"]  # a second of the clock, which goes on
+            del said["verdict"]["headers"]["X-RateLimit-Reset"]  # changes with the clock
             return said
 
         first = explanation()

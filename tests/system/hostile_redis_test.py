@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A Redis whose replies weir cannot use. weir decides by `on_store_failure`, and counts charges if it cannot know whether Redis
-made them. It truncates the log lines. Once the replies are valid, weir uses Redis again. redis_replies_test.py checks the memory."""
+"""A Redis whose replies weir cannot use. weir decides by `on_store_failure`. It counts the charges about which it does not know whether
+Redis made them, and truncates its log lines about such replies. Once the replies are valid, weir uses Redis again. redis_replies_test.py
+tests how much memory weir takes."""
 
 import contextlib
 import socket

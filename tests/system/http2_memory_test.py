@@ -105,7 +105,7 @@ def ask(port, octets):
 
 
 def http2_request(window, request=frame(HEADERS, END_STREAM | END_HEADERS, 1, head_block())):
-    """Returns the octets of a client that asks for an answer. `window`: octets that each stream permits."""
+    """Returns the octets by which a client requests an answer. `window`: octets that the client permits on each stream."""
     settings = b"\0\4" + window.to_bytes(4, "big")
     return (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, settings) +
             frame(WINDOW_UPDATE, 0, 0, WINDOW.to_bytes(4, "big")) + request)

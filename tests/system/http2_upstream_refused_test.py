@@ -338,7 +338,8 @@ class Calls(Http2UpstreamTestCase):
     """gRPC calls. The client is python3-grpcio, which sends the head and the messages of a call separately."""
 
     def serve_calls(self, refuse):
-        """Starts a server that refuses the first of two calls when it has a message, and sends each message of the second back."""
+        """Starts a server for two calls. It calls `refuse` for the first call once a message has arrived, and sends each message of the
+        second call back."""
         def reply(request):
             if len(server.requests) % 2 == 1:
                 request.wait(lambda: request.size > 0)

@@ -84,7 +84,7 @@ class Import(TestCase):
 
         def ask(port):
             began, found = time.monotonic(), []
-            for at, count in ((0, 4), (3, 2), (5, 2)):  # a second from the next change of a verdict
+            for at, count in ((0, 4), (3, 2), (5, 2)):  # no verdict changes within a second of these times
                 time.sleep(max(0, began + at - time.monotonic()))
                 found += self.statuses(port, count)
             return found
@@ -321,7 +321,7 @@ class Import(TestCase):
             found = []
             with Client(port) as client:
                 for path in ("/", "/a?b", "/own/a", "/closed/", "/ping"):
-                    forged = {} if path == "/own/a" else {"x_real_ip": "forged"}  # weir never believes it, nginx does there
+                    forged = {} if path == "/own/a" else {"x_real_ip": "forged"}  # nginx, unlike weir, would believe the field on this path
                     response = client.get(path, x_debug="1", x_kept="yes", accept_encoding="gzip", **forged)
                     body = response.body if response.status == 200 else b""
                     found.append((path, response.status, body, [response[name] for name in (

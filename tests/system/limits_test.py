@@ -78,7 +78,7 @@ class Limits(TestCase):
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9", "8", "7"])
             self.assertRegex(client.get("/")["ratelimit"], r'^"per-ip";r=6;t=\d+$')
 
-    def test_headers_show_the_stricter_of_weirs_and_the_upstreams_limit(self):
+    def test_headers_show_the_stricter_limit_if_weir_and_the_upstream_both_state_one(self):
         said = 'X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: {}\r\nRateLimit: "theirs";r=1\r\n'
         weir = self.weir(rule(limit="10/day", key='["ip"]'))
         for theirs, limits, left in ((20, ["10"], ["9"]), (2, ["3"], ["2"])):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Budgets whose cost is known only after the answer, as Envoy AI Gateway and apply_on_stream_done of Envoy keep them: a check with 0 hits
-before each request, and a charge of what it has used afterwards."""
+"""Budgets of costs that are known only after the answer. The tests ask as Envoy AI Gateway and Envoy's apply_on_stream_done do: a check
+with 0 hits before each request, and afterwards a charge of what the request has used."""
 
 import signal
 import time
@@ -16,7 +16,7 @@ ALGORITHMS = ({"algorithm": '"fixed_window"'}, {"algorithm": '"sliding_window"'}
 
 
 class Budgets(RlsTestCase):
-    """With limits in memory. The subclass runs the same tests with limits in Redis."""
+    """Tests with limits in memory. The subclass runs the same tests with limits in Redis."""
 
     def stored(self):
         """Returns the settings of [state]."""
@@ -97,7 +97,7 @@ class Budgets(RlsTestCase):
         answer = client.ask("ai", {"path": "/chat"}, {"user": "ann", "hits": 0})
         self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
 
-    def test_call_of_checks_alone_charges_no_rule_without_a_descriptor(self):
+    def test_check_does_not_charge_a_rule_that_needs_no_descriptor(self):
         _, client = self.budget(rule("all", "3/1000day", key="[]", **WINDOW), **WINDOW)
         for _ in range(5):
             self.assertEqual(client.code("ai", {"user": "ann", "hits": 0}), OK)

@@ -233,7 +233,7 @@ class Stores(ProtocolTestCase):
                               state=self.state())
         pair = {"path": "/"}, {"user": "ann"}
         self.assertEqual(self.codes(client, 2, "edge", *pair), [OK, OK])
-        for _ in range(3):  # the first is refused by Redis, the others by what weir remembers of its answer
+        for _ in range(3):  # Redis refuses the first call, and weir's cached refusal the others
             answer = client.ask("edge", *pair)
             self.assertEqual((answer.overall_code, [status.code for status in answer.statuses]), (OVER_LIMIT, [OK, OVER_LIMIT]))
             self.assertEqual([status.current_limit.name for status in answer.statuses], ["wide", "tight"])

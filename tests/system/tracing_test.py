@@ -100,7 +100,7 @@ class Spans(TracingTestCase):
                          [429, "reject", "per-ip", 0])
         self.assertEqual(self.traceparent()[3], "00")
 
-    def test_refused_request_has_no_span_if_refusals_are_switched_off(self):
+    def test_refused_request_has_no_span_if_spans_of_refusals_are_switched_off(self):
         weir = self.weir(rule("per-ip", "1/day", key='["ip"]'), sample="0%", more="refusals = false")
         self.assertEqual([weir.get().status, weir.get().status], [200, 429])
         self.assertEqual(weir.stop(), 0)
