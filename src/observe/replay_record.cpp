@@ -73,9 +73,9 @@ void write_rule(TextWriter& out, const AppliedRule& applied) {
   out << '}';
 }
 
-std::string_view name_of(limit::RuleIndex cells, std::span<const policy::Rule> rules) noexcept {
-  const auto found =
-      std::find_if(rules.begin(), rules.end(), [=](const policy::Rule& rule) { return rule.cells == cells; });
+std::string_view name_of(limit::RuleIndex rule_number, std::span<const policy::Rule> rules) noexcept {
+  const auto found = std::find_if(rules.begin(), rules.end(),
+                                  [=](const policy::Rule& rule) { return rule.rule_number == rule_number; });
   return found != rules.end() ? std::string_view(found->name) : std::string_view{};
 }
 

@@ -125,13 +125,13 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
                            " (with adapt each limit counts as 20, and in Redis as 40); write fewer, or run "
                            "weir upgrade and then reload"};
     const auto index = rules_.take(rule.name);
-    const auto cells = place_cells(rule, taken);
-    if (!index || !cells)
+    const auto rule_number = place_cells(rule, taken);
+    if (!index || !rule_number)
       return base::Error{
           "too many rules, including old ones whose keys are still in the table; try again later, or restart "
           "weir"};
     rule.index = static_cast<limit::RuleIndex>(*index);
-    rule.cells = *cells;
+    rule.rule_number = *rule_number;
     describe_change(rule, changes);
   }
   if (current_)
@@ -259,8 +259,8 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Dra
   const auto& config = draft.config_snapshot->config;
   std::vector<limit::KeyTable::DefinedRule> defined;
   for (const auto& rule : config.rules) {
-    cell_versions_[rule.cells] = {saved(rule), false};
-    defined.push_back({rule.cells, *cell_versions_[rule.cells].rule});
+    cell_versions_[rule.rule_number] = {saved(rule), false};
+    defined.push_back({rule.rule_number, *cell_versions_[rule.rule_number].rule});
   }
   table_.define_rules(defined, clock_.now());
   for (const auto& server_group : draft.config_snapshot->server_groups)
@@ -272,10 +272,10 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Dra
                .routes = config.route_indexes,
                .upstreams = config.upstream_indexes,
                .rules = {},
-               .cells = {}};
+               .rule_numbers = {}};
   for (const auto& rule : config.rules) {
     use.rules.push_back(rule.index);
-    use.cells.push_back(rule.cells);
+    use.rule_numbers.push_back(rule.rule_number);
   }
   live_.push_back(std::move(use));
   current_ = std::shared_ptr<const proxy::ConfigSnapshot>(
@@ -335,11 +335,13 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   const auto& rules = current_->config.rules;
   const auto found =
       std::find_if(rules.begin(), rules.end(), [&](const auto& one) { return one.name == rule; });
-  if (found == rules.end() || !cell_versions_[found->cells].rule) return std::nullopt;
-  for (const auto& variant : cell_versions_[found->cells].rule->variants)
+  if (found == rules.end() || !cell_versions_[found->rule_number].rule) return std::nullopt;
+  for (const auto& variant : cell_versions_[found->rule_number].rule->variants)
     if (variant.limiter != nullptr && limit::holds(*variant.limiter))
-      return limit::Charge{
-          .key = key, .limiter = variant.limiter, .rule = found->cells, .limiter_id = variant.limiter_id};
+      return limit::Charge{.key = key,
+                           .limiter = variant.limiter,
+                           .rule = found->rule_number,
+                           .limiter_id = variant.limiter_id};
   return std::nullopt;
 }
 
@@ -390,9 +392,9 @@ void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counter
 // rule numbers without keys.
 void ConfigSnapshots::clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
-  for (const auto cells : elsewhere) used[cells] = true;
+  for (const auto number : elsewhere) used[number] = true;
   for (const auto& use : live_)
-    for (const auto cells : use.cells) used[cells] = true;
+    for (const auto number : use.rule_numbers) used[number] = true;
   std::vector<limit::RuleIndex> forgotten;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
     auto& reading = cell_versions_[i];

@@ -101,7 +101,7 @@ class ConfigSnapshots {
   struct IndexUse {
     const proxy::ConfigSnapshot* config_snapshot;
     std::vector<std::size_t> routes, upstreams;
-    std::vector<limit::RuleIndex> rules, cells;
+    std::vector<limit::RuleIndex> rules, rule_numbers;
   };
   struct CellVersion {  // one version of a rule; it has its own rule number in the key table
     std::optional<limit::SavedRule> rule;

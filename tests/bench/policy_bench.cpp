@@ -167,7 +167,7 @@ void chain_of_five(benchmark::State& state) {
     auto rule = rule_of("rule-" + std::to_string(rules.size()), "api_key|ip");
     rule.limiter = limiter;
     rule.match.path = *PathMatch::parse("/api/*");
-    rule.index = rule.cells = static_cast<RuleIndex>(rules.size());
+    rule.index = rule.rule_number = static_cast<RuleIndex>(rules.size());
     rules.push_back(std::move(rule));
   }
   const auto head = browser_head();

@@ -15,9 +15,9 @@ namespace weir::limit {
 using Key = base::Digest128;
 
 // Identifies one version of a rule while weir runs, and so says how to interpret the stored state of a key. A
-// reload that changes the limits of a rule gives the rule another RuleIndex. The member policy::Rule::cells
-// has this number. The member policy::Rule::index has another number, which belongs to the rule's name and
-// stays the same in a reload.
+// reload that changes the limits of a rule gives the rule another RuleIndex. The member
+// policy::Rule::rule_number has this number. The member policy::Rule::index has another number, which belongs
+// to the rule's name and stays the same in a reload.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 2048;
 

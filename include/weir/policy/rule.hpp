@@ -156,7 +156,7 @@ struct Rule {
   std::string name;            // unique, printable ASCII without quotes
   limit::RuleIndex index = 0;  // index of the rule's counters; fixed for a rule name while weir runs
   // the number under which the key table stores the rule's keys; may change with the rule's limits
-  limit::RuleIndex cells = 0;
+  limit::RuleIndex rule_number = 0;
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;

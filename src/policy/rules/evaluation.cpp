@@ -30,7 +30,7 @@ void put(Bill& bill, const ChargeSource& line, const limit::Key& key, limit::Cos
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   const auto& lease = line.rule->lease;
   [[maybe_unused]] const bool added =
-      bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
+      bill.add(line, {key, line.applied.limiter, cost, line.rule->rule_number, enforced,
                       limiter_id_of(line.applied.variant, line.applied.elastic),
                       lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted,
                       penalty_of(*line.rule)});

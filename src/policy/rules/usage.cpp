@@ -113,7 +113,7 @@ std::vector<ClientLimit> limits_of_client(std::span<const Rule> rules, const Req
                      {.key = *key,
                       .limiter = applied.limiter,
                       .cost = 0,
-                      .rule = rule.cells,
+                      .rule = rule.rule_number,
                       .limiter_id = limiter_id_of(applied.variant, applied.elastic),
                       .penalty = rule.penalty ? &*rule.penalty : nullptr}});
   }

@@ -234,7 +234,7 @@ void Explainer::explain_pacing() {
     state.digest = base::in_hex(key);
     state.paces = true;
     state.outcome =
-        table_.peek({.key = key, .limiter = rule->limiter.get(), .cost = 0, .rule = rule->cells}, now_);
+        table_.peek({.key = key, .limiter = rule->limiter.get(), .cost = 0, .rule = rule->rule_number}, now_);
   }
 }
 

@@ -64,7 +64,7 @@ Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation, base::Durat
       to_server_(*this, worker.executor),
       to_client_(*this, worker.executor) {
   for (const auto& [rule, key] : evaluation.paced) {
-    charges_.push_back({.key = key, .limiter = rule->limiter.get(), .rule = rule->cells});
+    charges_.push_back({.key = key, .limiter = rule->limiter.get(), .rule = rule->rule_number});
     indexes_.push_back(rule->index);
     outcomes_.emplace_back();
     piece_ = std::min(piece_, piece_of(limit::gcra_core(*rule->limiter)->rate()));

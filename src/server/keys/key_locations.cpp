@@ -13,7 +13,7 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
   return {applied,
           {.key = key,
            .limiter = applied.limiter,
-           .rule = rule.cells,
+           .rule = rule.rule_number,
            .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
            .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0,
            .penalty = policy::penalty_of(rule)}};

@@ -27,7 +27,7 @@ class Descriptors : public testing::Test {
   // Adds a rule with this key. A condition on a descriptor must be added by demand().
   Rule& add(std::string name, std::initializer_list<std::string_view> parts) {
     auto& rule = rules_.emplace_back(rule_of(std::move(name), parts));
-    rule.index = rule.cells = static_cast<limit::RuleIndex>(rules_.size() - 1);
+    rule.index = rule.rule_number = static_cast<limit::RuleIndex>(rules_.size() - 1);
     rule.descriptor_keys = descriptor_keys_of(rule);
     return rule;
   }

@@ -24,7 +24,7 @@ class Collect : public testing::Test {
 
 TEST_F(Collect, EachMatchingRuleIsChargedInItsOwnStore) {
   rules_[2].store = Store::Redis;
-  rules_[2].index = rules_[2].cells = 2;
+  rules_[2].index = rules_[2].rule_number = 2;
   rules_[2].cost = 5;
   rules_.push_back(rule_of("d", {"ip"}));
   rules_[3].match.methods = {"POST"};

@@ -14,7 +14,8 @@ using base::TimePoint;
 using observe::Amendment;
 
 policy::Rule rule_named(const char* name, limit::RuleIndex index) {
-  policy::Rule rule{.name = name, .index = index, .cells = index, .limiter = *limit::Concurrency::make(3)};
+  policy::Rule rule{
+      .name = name, .index = index, .rule_number = index, .limiter = *limit::Concurrency::make(3)};
   rule.asks = 0x0abc1234;
   return rule;
 }

@@ -125,7 +125,7 @@ TEST_F(ReplayTest, NewConfigurationMayHaveAThousandRules) {
   for (limit::RuleIndex index = 0; index < 1'000; ++index) {
     const auto path = "/" + std::to_string(index) + "/*";
     rules.push_back(rule_of(("rule-" + std::to_string(index)).c_str(), bucket("1/h", 2), {"ip"}, index));
-    rules.back().cells = index;
+    rules.back().rule_number = index;
     rules.back().match.path = *policy::PathMatch::parse(path.c_str());
   }
   rules[500].key = {*policy::parse_key_part("query:tenant")};  // the log hides the value

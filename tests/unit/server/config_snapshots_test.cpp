@@ -65,7 +65,7 @@ class ConfigSnapshotsTest : public testing::Test {
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
   // Charges a client's key, so that the key table stores the key.
   bool charge(const Held& held, std::uint64_t client = 1) {
-    const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
+    const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).rule_number};
     limit::Outcome outcome;
     return table_.charge({&line, 1}, clock_.now(), {&outcome, 1});
   }
@@ -84,10 +84,10 @@ TEST_F(ConfigSnapshotsTest, UnchangedRulesAndUpstreamsAreReusedAfterAReload) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("b", kFive) + rule("a", kFive));
   const auto& is = second->config.rules[1];
-  EXPECT_EQ(is.cells, only(first).cells);
+  EXPECT_EQ(is.rule_number, only(first).rule_number);
   EXPECT_EQ(is.index, only(first).index);
   EXPECT_EQ(is.limiter.get(), only(first).limiter.get());
-  EXPECT_NE(second->config.rules[0].cells, is.cells);
+  EXPECT_NE(second->config.rules[0].rule_number, is.rule_number);
   EXPECT_EQ(second->server_groups, first->server_groups);
   EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
 }
@@ -137,7 +137,7 @@ TEST_F(ConfigSnapshotsTest, RulesAreKeptIfTheServersOfAnUpstreamChange) {
   const auto second = config_snapshots_.activate(*draft);
   EXPECT_EQ(second->server_groups[0]->size(), 2U);
   EXPECT_EQ(second->config.upstreams[0], settings);
-  EXPECT_EQ(only(second).cells, only(first).cells);
+  EXPECT_EQ(only(second).rule_number, only(first).rule_number);
   EXPECT_EQ(first->server_groups[0]->size(), 1U) << "requests of before keep their servers";
 }
 
@@ -152,9 +152,9 @@ TEST_F(ConfigSnapshotsTest, RuleThatGetsAnEarlierLimitBackGetsTheEarlierRuleNumb
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
-  EXPECT_NE(only(second).cells, only(first).cells);
+  EXPECT_NE(only(second).rule_number, only(first).rule_number);
   EXPECT_EQ(only(second).index, only(first).index) << "counters belong to the name";
-  EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
+  EXPECT_EQ(only(reload(rule("a", kFive))).rule_number, only(first).rule_number);
 }
 
 // The rule gets its first algorithm back, but its keys start with an empty counter. Late refunds of charges
@@ -165,19 +165,19 @@ TEST_F(ConfigSnapshotsTest, RuleThatGetsAnEarlierAlgorithmBackStartsWithAnEmptyC
   EXPECT_THAT(changes_, Contains(HasSubstr("start with an empty counter")));
   const auto third = reload(rule("a", kFive));
   EXPECT_THAT(changes_, Contains(HasSubstr("start with an empty counter")));
-  EXPECT_NE(only(third).cells, only(first).cells);
-  EXPECT_NE(only(third).cells, only(second).cells);
+  EXPECT_NE(only(third).rule_number, only(first).rule_number);
+  EXPECT_NE(only(third).rule_number, only(second).rule_number);
   const auto fourth = reload(rule("a", kLog));
-  EXPECT_NE(only(fourth).cells, only(second).cells);
-  EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
+  EXPECT_NE(only(fourth).rule_number, only(second).rule_number);
+  EXPECT_EQ(only(reload(rule("a", kLog))).rule_number, only(fourth).rule_number);
 }
 
 TEST_F(ConfigSnapshotsTest, RuleKeepsItsNumberIfOnlyItsConcurrencyLimitChanges) {
   const auto first = reload(rule("a", kTwoAtOnce));
-  EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
-  EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+  EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).rule_number, only(first).rule_number);
+  EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).rule_number, only(first).rule_number);
   reload(rule("a", kFive));
-  EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+  EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).rule_number, only(first).rule_number);
 }
 
 TEST_F(ConfigSnapshotsTest, RemovedRuleIsForgottenWhenItsLastRequestEnds) {
@@ -191,7 +191,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsForgottenWhenItsLastRequestEnds) {
   EXPECT_EQ(config_snapshots_.count(), 1);
   EXPECT_EQ(table_.stats().keys, 0);
   const auto third = reload(rule("other", kFive));
-  EXPECT_EQ(only(third).cells, 0) << "the number of the rule is free";
+  EXPECT_EQ(only(third).rule_number, 0) << "the number of the rule is free";
   EXPECT_EQ(only(third).index, 0);
 }
 
@@ -200,7 +200,7 @@ TEST_F(ConfigSnapshotsTest, RuleThatIsAddedAgainDuringARequestKeepsItsCounter) {
   ASSERT_TRUE(charge(first));
   reload("");
   const auto third = reload(rule("a", kFive));
-  EXPECT_EQ(only(third).cells, only(first).cells);
+  EXPECT_EQ(only(third).rule_number, only(first).rule_number);
   EXPECT_EQ(table_.stats().keys, 1);
 }
 
@@ -208,7 +208,7 @@ TEST_F(ConfigSnapshotsTest, RuleThatIsAddedAgainDuringARequestKeepsItsCounter) {
 // a later rule.
 TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   auto first = reload(rule("a", kTwoAtOnce));
-  elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
+  elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).rule_number}, 2,
                     clock_.now());
   const auto second = reload("");
   end(first);
@@ -224,11 +224,11 @@ TEST_F(ConfigSnapshotsTest, KeysOfAChangedLimitGetItsNewRuleNumberAndTheOldNumbe
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));
-  EXPECT_EQ(table_.stats().keys_by_rule[only(second).cells], 1);
+  EXPECT_EQ(table_.stats().keys_by_rule[only(second).rule_number], 1);
   end(first);
   const auto third = reload(rule("a", kNine) + rule("b", kFive));
-  EXPECT_EQ(only(third).cells, only(second).cells);
-  EXPECT_EQ(third->config.rules[1].cells, 0);
+  EXPECT_EQ(only(third).rule_number, only(second).rule_number);
+  EXPECT_EQ(third->config.rules[1].rule_number, 0);
 }
 
 TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreDeletedAtOnce) {

@@ -363,7 +363,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
   const auto tables = root.tables("rule", schema::kRule);
   for (const auto& table : tables) {
     auto rule = read_rule(table, settings, context, taken);
-    rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
+    rule.index = rule.rule_number = static_cast<limit::RuleIndex>(rules.size());
     rule.descriptor_keys = policy::descriptor_keys_of(rule);
     check_questions(table, rule);
     read_overdraft(table, rule);

@@ -25,7 +25,7 @@ limit::Limiter queue_of(limit::Rate rate, std::uint64_t places) {
 
 policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view key,
                      const limit::Limiter& limiter) {
-  policy::Rule rule{.name = name, .index = index, .cells = index, .limiter = limiter};
+  policy::Rule rule{.name = name, .index = index, .rule_number = index, .limiter = limiter};
   if (!key.empty()) rule.key = {*policy::parse_key_part(key)};
   return rule;
 }

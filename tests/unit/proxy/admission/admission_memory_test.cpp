@@ -23,7 +23,7 @@ Configuration two_places(policy::Store store,
   for (const char* name : {"each", "all"}) {
     policy::Rule rule{.name = name,
                       .index = static_cast<limit::RuleIndex>(config.rules.size()),
-                      .cells = static_cast<limit::RuleIndex>(config.rules.size()),
+                      .rule_number = static_cast<limit::RuleIndex>(config.rules.size()),
                       .limiter = limit::Concurrency::make(10).value()};
     rule.store = store;
     rule.on_store_failure = on_failure;

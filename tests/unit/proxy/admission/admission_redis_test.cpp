@@ -53,7 +53,7 @@ Configuration configuration(std::vector<policy::Rule> rules) {
   Configuration config;
   config.rules = std::move(rules);
   for (auto& rule : config.rules) {
-    rule.index = rule.cells = static_cast<limit::RuleIndex>(&rule - config.rules.data());
+    rule.index = rule.rule_number = static_cast<limit::RuleIndex>(&rule - config.rules.data());
     rule.name += std::to_string(rule.index);
     config.settles = config.settles || rule.settlement;
   }

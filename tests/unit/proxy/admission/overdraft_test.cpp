@@ -20,7 +20,7 @@ class Overdrafts : public ::testing::Test, protected LoneWorker {
  protected:
   static policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view key,
                               const limit::Limiter& limiter) {
-    policy::Rule rule{.name = name, .index = index, .cells = index, .limiter = limiter};
+    policy::Rule rule{.name = name, .index = index, .rule_number = index, .limiter = limiter};
     rule.key = {*policy::parse_key_part(key)};
     rule.descriptor_keys = policy::descriptor_keys_of(rule);
     return rule;

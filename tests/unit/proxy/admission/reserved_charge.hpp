@@ -48,7 +48,7 @@ struct Reserved : LoneWorker {
       space.head.fields.push_back({"content-type", "application/grpc", http::FieldId::ContentType});
     for (const auto& settlement : of_rules) {
       const auto index = static_cast<limit::RuleIndex>(rules.size());
-      rules.push_back({.name = "r", .index = index, .cells = index, .limiter = kHundred});
+      rules.push_back({.name = "r", .index = index, .rule_number = index, .limiter = kHundred});
       rules.back().settlement = settlement;
     }
     for (const auto& rule : rules) bill.add({&rule, {&kHundred, &kHundred}}, charge_of(rule, penalty));
@@ -93,7 +93,7 @@ struct Reserved : LoneWorker {
     return {.key = {rule.index + 1U, 7},
             .limiter = &kHundred,
             .cost = kReserved,
-            .rule = rule.cells,
+            .rule = rule.rule_number,
             .penalty = penalty};
   }
   static const redis::RedisSettings& nowhere() {

@@ -26,7 +26,7 @@ struct Paced : LoneWorker {
       rules.push_back(
           {.name = "r",
            .index = index,
-           .cells = index,
+           .rule_number = index,
            .limiter = limit::LeakyBucket::make_pacer({kMebibyte, seconds(1)}, policy::Rule::kLongestPaceLead)
                           .value()});
       rules.back().bandwidth = "1MiB/s";
