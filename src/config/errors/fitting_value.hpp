@@ -31,9 +31,9 @@ namespace weir::config {
 // Returns the keys that lead to the value at offset `at` of a line. The first is the key at the start of the
 // line. The keys of inline tables follow.
 [[nodiscard]] std::vector<std::string> keys_before(std::string_view line, std::size_t at);
-// Returns the setting that `path` leads to from `table`; null if there is none.
+// Returns the setting at the path of keys `path`, which starts in `table`; null if there is none.
 [[nodiscard]] const KeySpec* find_key(const TableSpec& table, std::span<const std::string> path) noexcept;
-// Returns the setting that `path` leads to from the tables inside `key`; null if there is none.
+// Like find_key(), but `path` starts in the tables inside `key`.
 [[nodiscard]] const KeySpec* find_below(const KeySpec& key, std::span<const std::string> path) noexcept;
 
 }  // namespace weir::config

@@ -106,7 +106,7 @@ std::string_view bare_around(std::string_view line, std::size_t at) {
   return without_blanks(line.substr(start, std::min(line.find_first_of(kEnds, at), line.size()) - start));
 }
 
-// Returns true for an address such as "[::1]:80", which looks like a list.
+// Returns true for an address such as "[::1]:80". Without quotes, TOML parsers read it as a list.
 bool is_bare_address(std::string_view value) {
   const auto end = value.find("]:");
   return value.starts_with('[') && end != std::string_view::npos &&

@@ -155,7 +155,8 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
                                    " is believed only from trusted proxies, but trusted_proxies names none");
 }
 
-// Returns the claim that gives the attribute; empty if no claim gives it.
+// Returns the name of the claim from which weir takes the attribute; empty if the attribute is not from a
+// claim.
 std::string claim_of(const policy::AttributeRef& ref, const policy::ClientSettings& client) {
   using policy::Attribute;
   if (ref.kind == Attribute::Claim) return ref.name;

@@ -32,7 +32,7 @@ TEST_F(KeysFileTest, OwnerOfAKeyIsFoundIfTheFileHasTheKeyOrItsDigest) {
   EXPECT_EQ(ring.find("c"), nullptr);
 }
 
-TEST_F(KeysFileTest, TierHasTheLineOfItsFirstKeyAndSaysIfAnyKeyNamesAnOwner) {
+TEST_F(KeysFileTest, TierHasTheLineOfItsFirstKeyAndTellsWhetherAnyOfItsKeysHasAnOwner) {
   read(
       "[[key]]\nkey = \"a\"\ntier = \"gold\"\n[[key]]\nkey = \"b\"\ntier = \"gold\"\nuser = \"u\"\n"
       "[[key]]\nkey = \"c\"\ntier = \"free\"\n");
