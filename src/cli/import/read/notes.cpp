@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Directives that have no meaning for weir, or that describe what weir does anyway.
+// Directives that have no meaning for weir, or that request what weir always does.
 constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "pid",
                                                                   "daemon",

@@ -55,8 +55,8 @@ void read_top(const Directives& directives, ImportState& state) {
       state.notes.add_untranslated(directive);
 }
 
-// Returns why weir cannot find the client's address as nginx does; empty if weir can, which requires that
-// nginx uses X-Forwarded-For with real_ip_recursive. `agree`: true if all locations trust the same proxies.
+// Returns why weir cannot find the client's address as nginx does; empty if weir can. weir can only if nginx
+// uses X-Forwarded-For with real_ip_recursive, and if all locations trust the same proxies (`agree`).
 std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   if (!agree) return "locations differ in this, and weir has one list of proxies for all";
   if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
@@ -100,8 +100,8 @@ void close_to_unix_peers(Configuration& result, Notes& notes) {
 }
 
 // Sets the proxies that weir trusts, if all locations have the same set_real_ip_from and weir can find the
-// client as nginx does. Otherwise adds a note and trusts no proxy. Then weir does not know the client's
-// address, so it answers 403 where nginx decides by address (allow, deny).
+// client as nginx does. Otherwise adds a note and trusts no proxy. weir then does not know the client's
+// address. Where nginx decides by address (allow, deny), it therefore answers 403.
 void settle_proxies(Configuration& result, Notes& notes) {
   const RealIp* chosen = nullptr;
   bool agree = true;

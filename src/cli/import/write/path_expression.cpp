@@ -69,8 +69,8 @@ class Translator {
     literal(c, 1);
   }
 
-  // Translates a character that matches only itself. `length`: the number of characters that stand for it in
-  // the expression.
+  // Translates a character `c` that matches only itself. `length`: how many characters of the expression
+  // stand for `c`.
   void literal(char c, std::size_t length) {
     if (c == ';') result_.exact = false;  // weir removes path parameters before it compares
     const auto text = spelled(c);

@@ -177,14 +177,14 @@ TEST(ImportReport, ListsDirectivesThatHaveNoEquivalentInWeir) {
               Not(Contains(HasSubstr("no equal; weir "))));
 }
 
-TEST(ImportCloses, LocationWithLuaThatMayRefuseRequestsForwardsNoRequest) {
+TEST(ImportAccess, LocationWithLuaThatMayRefuseRequestsForwardsNoRequest) {
   for (const char* guard : {"rewrite_by_lua_block { ngx.exit(403) }", "rewrite_by_lua_file a.lua;",
                             "server_rewrite_by_lua_file a.lua;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
   EXPECT_TRUE(forwards(imported_location("rewrite_by_lua_no_postpone on;")));
 }
 
-TEST(ImportCloses, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
+TEST(ImportAccess, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   const auto result = imported_location("deny unix:; allow 10.0.0.0/8; deny all;", "listen unix:/run/a;");
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: deny unix: has no equal")));
@@ -193,7 +193,7 @@ TEST(ImportCloses, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   EXPECT_TRUE(forwards(imported_location("allow all;", "listen unix:/run/a;", "deny unix:;")));
 }
 
-TEST(ImportCloses, ListenerGetsTheHighestMinimumTlsVersionOfItsServers) {
+TEST(ImportAccess, ListenerGetsTheHighestMinimumTlsVersionOfItsServers) {
   const std::string files = " ssl_certificate a; ssl_certificate_key b; ";
   const auto two = [&](const std::string& one, const std::string& other) {
     Notes notes;
@@ -211,7 +211,7 @@ TEST(ImportCloses, ListenerGetsTheHighestMinimumTlsVersionOfItsServers) {
   EXPECT_THAT(two("", "").first, HasSubstr("min_version = \"1.2\""));
 }
 
-TEST(ImportCloses, ListenerThatIsOnlyForIpv6Answers403ToIpv4Clients) {
+TEST(ImportAccess, ListenerThatIsOnlyForIpv6Answers403ToIpv4Clients) {
   const std::string location = "location / { proxy_pass http://127.0.0.1:1; } ";
   const auto alone = imported("server { listen [::]:80; " + location + "}");
   EXPECT_THAT(
@@ -226,7 +226,7 @@ TEST(ImportCloses, ListenerThatIsOnlyForIpv6Answers403ToIpv4Clients) {
         << listen;
 }
 
-TEST(ImportCloses, ReportSaysThatProxySslVerifyDepthHasNoEquivalent) {
+TEST(ImportAccess, ReportSaysThatProxySslVerifyDepthHasNoEquivalent) {
   EXPECT_THAT(
       imported_location("proxy_ssl_verify_depth 1;").notes,
       Contains(HasSubstr("proxy_ssl_verify_depth: no equal; weir accepts a chain of any usual length")));
