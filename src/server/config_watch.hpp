@@ -21,8 +21,8 @@ class ConfigWatch {
   // used because of a mistake in one of its files.
   void add(const std::vector<config::WatchedFile>& files);
 
-  // Must be called after weir itself has replaced a file and uses its new content. So has_changed() does not
-  // report this change.
+  // Must be called after weir itself has replaced a file and uses the new content. Otherwise has_changed()
+  // would report this change.
   void note_replaced(const config::WatchedFile& file);
 
   // Returns true if a file has changed since weir read it, and no file has changed since the previous call. A

@@ -75,7 +75,7 @@ bool is_whole(const policy::LimitState& state, const KeyLocation& location) {
          outcome.violations == 0 && outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
 }
 
-// If all limits have the same digest, adds a note that the key belongs to one of them.
+// If all limits have the same digest, adds a note to each: the key belongs to only one of these limits.
 void note_one_of(std::vector<policy::LimitState>& limits) {
   const bool same = limits.size() > 1 && std::all_of(limits.begin(), limits.end(), [&](const auto& state) {
                       return state.digest == limits.front().digest;
