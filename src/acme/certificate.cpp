@@ -107,7 +107,7 @@ bool is_placeholder(const X509* certificate) {
 }
 
 // Makes the extension that lists the names. The names must have passed fault_in_name(), so that none contains
-// a character that has a meaning in the text for OpenSSL.
+// a character that is special in OpenSSL's syntax for extensions.
 Extension alt_names(const Names& names) {
   std::string text;
   for (const auto& name : names) text += (text.empty() ? "DNS:" : ",DNS:") + name;

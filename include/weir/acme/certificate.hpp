@@ -30,8 +30,8 @@ struct CertificateInfo {
 // Returns a signing request for the names, as DER (RFC 2986).
 [[nodiscard]] base::Result<std::string> make_signing_request(const Key& key, const Names& names);
 
-// Returns a self-signed certificate for the names, with its key in front, as PEM. Clients reject the
-// certificate, because no authority signed it. weir uses it until the authority has issued one.
+// Returns a placeholder: a self-signed certificate for the names, with its key in front, as PEM. weir uses it
+// until the authority has issued a certificate. Clients reject it, because no authority signed it.
 [[nodiscard]] base::Result<std::string> make_placeholder(const Names& names);
 
 // Returns the certificate, with its key in front, that answers a TLS-ALPN-01 challenge (RFC 8737 §3).
