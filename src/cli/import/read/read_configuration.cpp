@@ -55,8 +55,8 @@ void read_top(const Directives& directives, ImportState& state) {
       state.notes.add_untranslated(directive);
 }
 
-// Returns why weir cannot find the client's address as nginx does; empty if weir can. weir can only if nginx
-// uses X-Forwarded-For with real_ip_recursive, and if all locations trust the same proxies (`agree`).
+// Returns why weir cannot find the client's address as nginx does; empty if weir can. For this, nginx must
+// use X-Forwarded-For with real_ip_recursive, and all locations must trust the same proxies (`agree`).
 std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   if (!agree) return "locations differ in this, and weir has one list of proxies for all";
   if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
