@@ -216,7 +216,7 @@ class BehindNginx(Behind, TestCase):
     def test_weir_answers_questions_on_a_unix_socket(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-socket-"))
         text = on_free_ports(self.weir_text().partition("[client]")[0], "")
-        text += f'[[ listener ]]\naddress = "unix:{folder}/ask.sock"\nserves = "decide"\n'  # beside the one that the harness waits for
+        text += f'[[ listener ]]\naddress = "unix:{folder}/ask.sock"\nserves = "decide"\n'  # the blanks keep the harness from waiting for its port
         weir = self.start(Weir(text + '[[rule]]\nname = "one"\nkey = ["ip"]\nlimit = "1/day"\n'))
         weir.wait_for("listening on unix:")
         proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", f"server unix:{folder}/ask.sock;")))

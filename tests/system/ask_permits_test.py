@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A permit lets an asker correct or refund the charges of a question later. It ends once, and its bound and its time are kept."""
+"""A permit lets an asker correct or refund the charges of a question later, but only once. A permit expires, and the number of open permits
+is bounded."""
 
 import json
 import signal

@@ -193,7 +193,7 @@ class OtherWays(ClientCertTestCase):
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_open_connection_keeps_its_certificate_over_two_upgrades(self):
-        """The second process passes the connection on to the third one, while the first one relays it."""
+        """The first process relays the connection to the second process, which passes it on to the third one."""
         adopt_orphans()
         weir = self.start(Lineage(self.text([self.upstream.port]), self.files))
         with Client(weir.port, tls=self.tls()) as client:

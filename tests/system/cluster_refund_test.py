@@ -35,8 +35,8 @@ class ClusterRefunds(TestCase):
         return weir
 
     def await_charged(self, weir, charged, **headers):
-        """Waits until the remaining units show that `charged` units are charged. Each request with which the test asks costs one
-        unit, too."""
+        """Waits until the remaining units show that `charged` units are charged. Each request by which the test reads the remaining units
+        costs one unit, too."""
         asked = []
 
         def remaining():

@@ -47,8 +47,8 @@ class CopiedConfigurations(TestCase):
         return {"X-API-Key": f"invented-{next(self.number)}"}
 
     def is_refused(self, weir, method="GET", path="/", fields=dict, most=20):
-        """Sends some hundreds of requests from one address, each with other header fields. Returns true if weir refuses any of
-        these requests."""
+        """Sends some hundreds of requests from one address, each with different header fields. Returns true if weir refuses any of these
+        requests."""
         for _ in range(most):
             with Client(weir.port) as client:
                 client.send(b"".join(request_bytes(method, path, fields()) for _ in range(100)))

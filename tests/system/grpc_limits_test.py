@@ -24,7 +24,8 @@ def kinds(channel, more=(), service="h2c"):
 
 
 def retry(*statuses, backoff="60s"):
-    """Returns a channel option that retries these statuses. Its pause is longer than the tests wait."""
+    """Returns a channel option by which the client retries calls that end with these statuses. The pause before a retry is longer than the
+    tests wait."""
     policy = {"maxAttempts": 3, "initialBackoff": backoff, "maxBackoff": "60s", "backoffMultiplier": 1, "retryableStatusCodes": statuses}
     return "grpc.service_config", json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": policy}]})
 

@@ -11,7 +11,7 @@ NOT_IN_HTTP2 = (b"transfer-encoding", b"connection", b"upgrade")
 
 
 class Judge(Http2Server):
-    """Presents the requests that it received in the form of HTTP/1.1 requests."""
+    """A server that shows the requests that it received in the form of HTTP/1.1 requests, as the checks of raw_test.py expect them."""
 
     @property
     def seen(self):

@@ -35,7 +35,7 @@ class KeyServer(Upstream):
         return f"https://localhost:{self.port}/jwks"
 
     def rotate(self, *kids):
-        """Publishes these keys from now on. Makes them here, because only one thread at a time may make a key."""
+        """Publishes these keys from now on. Makes the keys in the calling thread, because only one thread at a time may make a key."""
         self.key_set = self.issuer.key_set(*kids).encode()
 
     def publish(self, exchange):

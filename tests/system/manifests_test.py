@@ -20,7 +20,7 @@ from documents import PAGES, SECRETS, TREE, blocks, place
 from harness import PATIENCE, WEIR, TestCase, main
 
 PACKAGES = TREE / "build/schemas/node_modules"
-# Which package has the types of an API group; kubernetes-models has all others.
+# The package that has the types of each API group. kubernetes-models has the types of all other groups.
 TYPES = {"networking.istio.io": "@kubernetes-models/istio", "traefik.io": "@kubernetes-models/traefik"}
 needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there: ./dev test installs it if npm reaches its registry")
 

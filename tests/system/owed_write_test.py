@@ -106,7 +106,7 @@ upstream = "api"
         with tempfile.TemporaryDirectory() as folder:
             cls.files = make_certificate(folder)
         cls.tls = client_tls(cls.files["edge.crt"])
-        cls.tls.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # Debian's Python sets this; it hides an end without close_notify
+        cls.tls.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # Debian's Python sets this option, which hides an end without close_notify
 
     def setUp(self):
         self.folder = self.start(tempfile.TemporaryDirectory(prefix="weir-owed-"))

@@ -73,8 +73,8 @@ class Load:
 class UpstreamFailures(TestCase):
     """One of three servers fails under load. Every request that can be retried is answered by the other servers."""
 
-    # A request that takes longer than this has waited for another time limit than the 300 ms below. Even a busy
-    # machine is not that slow.
+    # Even on a busy machine, the time limits of 300 ms below cannot delay a request for this long. So a later
+    # response shows that weir has waited for another time limit.
     LATE = 6 if SANITIZED else 3  # seconds
     TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
     FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
