@@ -63,8 +63,8 @@ bool blocks_cover(const std::vector<base::Cidr>& wide, const std::vector<base::C
   return wide.empty() || (!narrow.empty() && std::all_of(narrow.begin(), narrow.end(), in_wide));
 }
 
-// Returns true if `narrow` has an equal or stricter condition for each condition of `wide`. Such a condition
-// is on the same name (for example, the same header field) and permits no further values.
+// Returns true if `narrow` has, for each condition of `wide`, a condition on the same name (for example, the
+// same header field) that is equal or stricter.
 template <class SameName>
 bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<policy::NamedText>& narrow,
                  SameName same_name) {
