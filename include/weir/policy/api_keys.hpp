@@ -1,4 +1,4 @@
-// The known API keys, and for each key its holder: the user, org, tier and service that own the key.
+// The known API keys, and for each key its owner: the user, org, tier and service that own the key.
 // Immutable; only digests of the keys are stored.
 #pragma once
 
@@ -18,10 +18,10 @@ struct ApiKeyOwner {
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
-// A change of the holder of an API key (an ApiKeyOwner). An absent member keeps the holder's value.
+// A change of the owner of an API key (an ApiKeyOwner). An absent member keeps the owner's value.
 struct ApiKeyOwnerChange {
   std::optional<std::string> user{}, org{}, tier{}, service{};
-  // Returns the holder after the change.
+  // Returns the owner after the change.
   [[nodiscard]] ApiKeyOwner applied_to(const ApiKeyOwner& owner) const {
     return {user.value_or(owner.user), org.value_or(owner.org), tier.value_or(owner.tier),
             service.value_or(owner.service)};
@@ -33,23 +33,23 @@ class ApiKeys {
   using Sha256 = std::array<std::uint8_t, 32>;
 
   // Adds a key. Returns false if the key was added before.
-  bool add(const Sha256& digest, ApiKeyOwner holder);
+  bool add(const Sha256& digest, ApiKeyOwner owner);
 
-  // Adds a key, or changes the holder of a known key.
-  void set(const Sha256& digest, ApiKeyOwner holder);
+  // Adds a key, or changes the owner of a known key.
+  void set(const Sha256& digest, ApiKeyOwner owner);
   // Returns false if the key is unknown.
   bool remove(const Sha256& digest);
 
-  // Returns the holder of a key, or null if the key is unknown. Computes one SHA-256 of the key.
+  // Returns the owner of a key, or null if the key is unknown. Computes one SHA-256 of the key.
   [[nodiscard]] const ApiKeyOwner* find(std::string_view api_key) const;
 
-  // Calls `see` with the digest and the holder of each key, in any order.
+  // Calls `see` with the digest and the owner of each key, in any order.
   template <class See>
   void for_each(See see) const {
-    for (const auto& [digest, holder] : holders_) see(digest, holder);
+    for (const auto& [digest, owner] : owners_) see(digest, owner);
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return holders_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return owners_.size(); }
   [[nodiscard]] static Sha256 digest(std::string_view api_key);
   // Parses 64 hexadecimal digits; nullopt for any other text.
   [[nodiscard]] static std::optional<Sha256> parse_digest(std::string_view hex);
@@ -66,7 +66,7 @@ class ApiKeys {
   struct Prefix {  // the first word of a SHA-256 can serve as a hash, because SHA-256 output is uniform
     std::size_t operator()(const Sha256& d) const noexcept;
   };
-  std::unordered_map<Sha256, ApiKeyOwner, Prefix> holders_;
+  std::unordered_map<Sha256, ApiKeyOwner, Prefix> owners_;
 };
 
 }  // namespace weir::policy

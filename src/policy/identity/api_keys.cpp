@@ -25,21 +25,21 @@ std::size_t ApiKeys::Prefix::operator()(const Sha256& d) const noexcept {
   return word;
 }
 
-bool ApiKeys::add(const Sha256& digest, ApiKeyOwner holder) {
-  return holders_.emplace(digest, std::move(holder)).second;
+bool ApiKeys::add(const Sha256& digest, ApiKeyOwner owner) {
+  return owners_.emplace(digest, std::move(owner)).second;
 }
 
-void ApiKeys::set(const Sha256& digest, ApiKeyOwner holder) {
-  holders_.insert_or_assign(digest, std::move(holder));
+void ApiKeys::set(const Sha256& digest, ApiKeyOwner owner) {
+  owners_.insert_or_assign(digest, std::move(owner));
 }
 
 bool ApiKeys::remove(const Sha256& digest) {
-  return holders_.erase(digest) != 0;
+  return owners_.erase(digest) != 0;
 }
 
 const ApiKeyOwner* ApiKeys::find(std::string_view api_key) const {
-  const auto found = holders_.find(digest(api_key));
-  return found == holders_.end() ? nullptr : &found->second;
+  const auto found = owners_.find(digest(api_key));
+  return found == owners_.end() ? nullptr : &found->second;
 }
 
 ApiKeys::Sha256 ApiKeys::digest(std::string_view api_key) {

@@ -15,10 +15,10 @@ namespace {
 // with another scheme, the request is ambiguous, because the upstream might use that field.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer";
-  ConsistentValue said;
+  ConsistentValue authorization;
   for (const auto& field : fields)
-    if (field.id == http::FieldId::Authorization) said.add(field.value);
-  const auto value = said.value();
+    if (field.id == http::FieldId::Authorization) authorization.add(field.value);
+  const auto value = authorization.value();
   if (!value) return std::nullopt;
   if (!http::equal_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return std::string_view{};
   const auto rest = value->substr(kScheme.size());
@@ -47,13 +47,13 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Returns the value of an attribute. `said`: the value; nullopt if the request has differing values. If the
+// Returns the value of an attribute. `value`: the value; nullopt if the request has differing values. If the
 // values differ, returns an empty text and stores `ambiguity` in `client`, unless an earlier attribute has
 // stored a sentence.
-std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
+std::string_view resolve(std::optional<std::string_view> value, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
-  if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
-  return said.value_or(std::string_view{});
+  if (!value && client.ambiguity.empty()) client.ambiguity = ambiguity;
+  return value.value_or(std::string_view{});
 }
 
 // Reads all attributes from the request itself. verify_token() reads claims later.
@@ -75,12 +75,12 @@ void read_attributes(const ClientSettings& settings, const http::RequestHead& he
 
 // Looks the API key up in the keys file and applies `unknown_keys`.
 void look_up(const ClientSettings& settings, ClientIdentity& client) {
-  if (const ApiKeyOwner* holder = settings.keys->find(client.api_key)) {
+  if (const ApiKeyOwner* owner = settings.keys->find(client.api_key)) {
     client.key_vouched = true;
-    client.tier = holder->tier;
-    if (!holder->user.empty()) client.user = holder->user;
-    if (!holder->org.empty()) client.org = holder->org;
-    if (!holder->service.empty()) client.service = holder->service;
+    client.tier = owner->tier;
+    if (!owner->user.empty()) client.user = owner->user;
+    if (!owner->org.empty()) client.org = owner->org;
+    if (!owner->service.empty()) client.service = owner->service;
     return;
   }
   if (settings.unknown_keys == UnknownKeys::Accept) return;

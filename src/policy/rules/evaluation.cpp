@@ -26,14 +26,14 @@ std::optional<limit::Cost> cost_of(const Rule& rule, const Request& request) {
   return cost_in_head(from, *request.head, rule.cost);
 }
 
-void put(Bill& bill, const ChargeSource& line, const limit::Key& key, limit::Cost cost) {
-  const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
-  const auto& lease = line.rule->lease;
+void put(Bill& bill, const ChargeSource& source, const limit::Key& key, limit::Cost cost) {
+  const bool enforced = source.rule->mode == Mode::Enforce && !source.applied.counted;
+  const auto& lease = source.rule->lease;
   [[maybe_unused]] const bool added =
-      bill.add(line, {key, line.applied.limiter, cost, line.rule->rule_number, enforced,
-                      limiter_id_of(line.applied.variant, line.applied.elastic),
-                      lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted,
-                      penalty_of(*line.rule)});
+      bill.add(source, {key, source.applied.limiter, cost, source.rule->rule_number, enforced,
+                        limiter_id_of(source.applied.variant, source.applied.elastic),
+                        lease ? units_of(*lease, *source.applied.limiter) : 0, source.applied.counted,
+                        penalty_of(*source.rule)});
   assert(added);
 }
 
@@ -125,10 +125,10 @@ Rejection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   const auto stated = cost_of(rule, request);
   if (!stated) return reject_cost(rule, request);
   auto& bill = here ? local : remote;
-  const ChargeSource line{&rule, applied, selected_in(request), rule.overdraft ? *stated : 0};
-  const auto cost = *stated - line.overdraft;
-  if (line.descriptors != 0) [[unlikely]]
-    if (const auto sum = bill.merge(line, *key, cost))
+  const ChargeSource source{&rule, applied, selected_in(request), rule.overdraft ? *stated : 0};
+  const auto cost = *stated - source.overdraft;
+  if (source.descriptors != 0) [[unlikely]]
+    if (const auto sum = bill.merge(source, *key, cost))
       return *sum <= limit::kMaxCost ? Rejection{} : reject_cost(rule, request);
   const auto before = local.charges().size() + remote.charges().size() + paced.size();
   if (before + (applied.paired ? 2 : 1) > limit::kMaxCharges) return {.rule = &rule, .too_many_rules = true};
@@ -136,10 +136,10 @@ Rejection Evaluation::add_rule(const Rule& rule, const Request& request, const N
     paced.push_back({&rule, *key});
     return {};
   }
-  put(bill, line, *key, cost);
+  put(bill, source, *key, cost);
   if (!applied.paired) return {};
   const auto other = counted_limiter(rule, applied);
-  put(bill, {&rule, other, line.descriptors}, *name(other), cost);
+  put(bill, {&rule, other, source.descriptors}, *name(other), cost);
   return {};
 }
 
@@ -185,7 +185,7 @@ void Evaluation::collect_paced(RuleList rules, const Request& request, const Nam
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                                   limit::ChargeSet unanswered) const {
   const auto charges = remote.charges();
-  const auto asked = [&](std::size_t line) { return (unanswered >> line & 1U) == 0; };
+  const auto asked = [&](std::size_t position) { return (unanswered >> position & 1U) == 0; };
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (asked(i)) continue;
     const Rule& rule = *remote.source(i).rule;
@@ -193,16 +193,16 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (asked(i)) continue;
-    auto line = remote.source(i);
-    if (line.rule->on_store_failure != OnStoreFailure::Local) continue;
-    line.applied = local_limiter(*line.rule, line.applied);
-    const RequestOfCharge seen(request, line.descriptors);
-    const auto key = name_key(*line.rule, line.applied, *seen, keys.table);
+    auto source = remote.source(i);
+    if (source.rule->on_store_failure != OnStoreFailure::Local) continue;
+    source.applied = local_limiter(*source.rule, source.applied);
+    const RequestOfCharge seen(request, source.descriptors);
+    const auto key = name_key(*source.rule, source.applied, *seen, keys.table);
     assert(key);  // the charge has a name in Redis, so the request has all parts of the key
     auto charge = charges[i];
     charge.key = *key;
-    charge.limiter = line.applied.limiter;
-    [[maybe_unused]] const bool added = fallback.add(line, charge);
+    charge.limiter = source.applied.limiter;
+    [[maybe_unused]] const bool added = fallback.add(source, charge);
     assert(added);
   }
   return nullptr;
@@ -213,23 +213,23 @@ namespace {
 __extension__ using Product = unsigned __int128;
 
 struct Answer {
-  const ChargeSource* line = nullptr;
+  const ChargeSource* source = nullptr;
   const limit::Outcome* outcome = nullptr;
   std::uint64_t margin = 0;  // by how many units the enforced limit exceeds the limit that clients see
   // units that `outcome` has subtracted, although nothing is charged because another descriptor is refused
   limit::Cost uncharged = 0;
 
-  [[nodiscard]] const limit::Limiter& advertised() const noexcept { return *line->applied.advertised; }
+  [[nodiscard]] const limit::Limiter& advertised() const noexcept { return *source->applied.advertised; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
     const auto left = outcome->remaining + uncharged;
     return left > margin ? left - margin : 0;
   }
 };
 
-Answer answer_of(const ChargeSource& line, const limit::Outcome& outcome) noexcept {
-  const auto& applied = line.applied;
+Answer answer_of(const ChargeSource& source, const limit::Outcome& outcome) noexcept {
+  const auto& applied = source.applied;
   const bool same = applied.advertised == applied.limiter;
-  return {.line = &line,
+  return {.source = &source,
           .outcome = &outcome,
           .margin = same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.advertised)};
 }
@@ -248,7 +248,7 @@ bool tighter(const Answer& a, const Answer& b) noexcept {
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
-  const auto* gcra_core = limit::gcra_core(*answer.line->applied.limiter);
+  const auto* gcra_core = limit::gcra_core(*answer.source->applied.limiter);
   if (gcra_core == nullptr) return outcome.reset_after;
   const auto rate = gcra_core->rate();
   const auto lacking =
@@ -277,11 +277,11 @@ class DecisiveOutcomes {
     } else if (slowest_.outcome) {
       decision.verdict = Verdict::Delay;
       decision.start_at = now_ + slowest_.outcome->delay;
-      decision.delayed_by = slowest_.line->rule;
+      decision.delayed_by = slowest_.source->rule;
     }
     const Answer& deciding = refusal_.outcome ? refusal_ : tightest_;
     if (!deciding.outcome) return decision;
-    decision.rule = deciding.line->rule;
+    decision.rule = deciding.source->rule;
     decision.limiter = &deciding.advertised();
     decision.outcome = *deciding.outcome;
     if (refusal_.outcome) {
@@ -296,7 +296,7 @@ class DecisiveOutcomes {
 
  private:
   void hear_refusal(const Answer& answer) noexcept {
-    const auto wait = wait_under(*answer.line->rule, answer.outcome->retry_after, now_);
+    const auto wait = wait_under(*answer.source->rule, answer.outcome->retry_after, now_);
     if (refusal_.outcome && wait <= wait_) return;
     refusal_ = answer;
     wait_ = wait;
@@ -340,10 +340,10 @@ Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoi
       bills, [&](const Bill& bill, std::size_t i) { refused = refused || !bill.outcomes()[i].allowed; });
   DecisiveOutcomes decisive(now);
   for_each_enforced(bills, [&](const Bill& bill, std::size_t i) {
-    const auto& line = bill.source(i);
-    if (line.descriptors != 0 && (line.descriptors & bit) == 0) return;
+    const auto& source = bill.source(i);
+    if (source.descriptors != 0 && (source.descriptors & bit) == 0) return;
     const auto& outcome = bill.outcomes()[i];
-    auto answer = answer_of(line, outcome);
+    auto answer = answer_of(source, outcome);
     if (refused && outcome.allowed) answer.uncharged = bill.charges()[i].cost;
     decisive.add(answer);
   });
