@@ -56,7 +56,7 @@ Http2Connections::Shared Http2Connections::adopt(std::unique_ptr<net::Stream> st
 void Http2Connections::follow(const ServerGroup::Member::Location& location) noexcept {
   for (const auto& connection : all_)
     if (connection->is_open() && leads_to(connection->stream(), *location.addresses))
-      connection->set_moves(location.address_changes);
+      connection->set_address_changes(location.address_changes);
     else
       connection->leave();
 }

@@ -98,9 +98,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
   // Returns the value of Member::address_changes() (the number of changes of the server's addresses) up to
   // which the connection is known to be good. This is the value when the connection was opened, or when weir
-  // last found that the server still has the connection's address (set_moves()).
+  // last found that the server still has the connection's address (set_address_changes()).
   [[nodiscard]] std::uint32_t address_changes() const noexcept { return address_changes_; }
-  void set_moves(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
+  void set_address_changes(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
   [[nodiscard]] std::unique_ptr<net::Stream> take_http1() noexcept { return std::move(stream_); }
   // Return the socket and the codec of the connection. REQUIRES is_open().

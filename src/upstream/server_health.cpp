@@ -39,9 +39,9 @@ ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePo
 ServerHealth::Change ServerHealth::eject(const Ejection& settings, base::TimePoint now,
                                          std::uint64_t random) noexcept {
   const bool was_out = out();
-  const bool again = was_out || (longest_ != base::Duration{0} && now < readmitted_at_ + settings.most);
-  longest_ = again ? std::min(settings.most, 2 * longest_) : std::min(settings.most, settings.least);
-  ejected_until_ = now + shortened(longest_, random);
+  const bool again = was_out || (last_length_ != base::Duration{0} && now < readmitted_at_ + settings.most);
+  last_length_ = again ? std::min(settings.most, 2 * last_length_) : std::min(settings.most, settings.least);
+  ejected_until_ = now + shortened(last_length_, random);
   ejected_at_ = now;
   failures_ = 0;
   good_ = 0;
@@ -85,7 +85,7 @@ ServerHealth::Change ServerHealth::absent() noexcept {
 ServerHealth::Change ServerHealth::moved(bool anew, base::TimePoint now) noexcept {
   if (anew) {
     const bool was_out = out();
-    longest_ = base::Duration{0};
+    last_length_ = base::Duration{0};
     good_ = bad_ = 0;
     readmit(now);
     return was_out ? Change::Back : Change::None;
@@ -101,12 +101,12 @@ bool ServerHealth::begin_trial(const Ejection& settings, base::TimePoint now, bo
   if (trial_ == Trial::None) trial_since_ = now;
   if (owed) {
     if (trial_ == Trial::None) trial_ = Trial::Owed;
-    next_trial_with_body_ = now + longest_;
+    next_trial_with_body_ = now + last_length_;
     return true;
   }
-  if (trial_ == Trial::Whole) longest_ = std::min(settings.most, 2 * longest_);
+  if (trial_ == Trial::Whole) last_length_ = std::min(settings.most, 2 * last_length_);
   trial_ = Trial::Whole;
-  ejected_until_ = now + longest_;
+  ejected_until_ = now + last_length_;
   return true;
 }
 

@@ -7,8 +7,12 @@
 
 namespace weir::upstream {
 
-ServerQueue::Waiter::Waiter(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake)
-    : queue_(queue), priority_(priority), needs_another_server_(choosy), wake_(std::move(wake)) {}
+ServerQueue::Waiter::Waiter(ServerQueue& queue, policy::Priority priority, bool needs_another_server,
+                            Wake wake)
+    : queue_(queue),
+      priority_(priority),
+      needs_another_server_(needs_another_server),
+      wake_(std::move(wake)) {}
 
 ServerQueue::Waiter::~Waiter() {
   const std::scoped_lock lock(queue_.mutex_);
@@ -32,14 +36,14 @@ void ServerQueue::Waiter::pass_on() {
 }
 
 std::unique_ptr<ServerQueue::Waiter> ServerQueue::join(std::size_t most, policy::Priority priority,
-                                                       bool choosy, Wake wake) {
+                                                       bool needs_another_server, Wake wake) {
   const std::scoped_lock lock(mutex_);
   if (waiting_ >= most) return nullptr;
-  std::unique_ptr<Waiter> waiter(new Waiter(*this, priority, choosy, std::move(wake)));
+  std::unique_ptr<Waiter> waiter(new Waiter(*this, priority, needs_another_server, std::move(wake)));
   auto before = waiters_.end();
   while (before != waiters_.begin() && std::prev(before)->priority_ > priority) --before;
   waiters_.insert(before, *waiter);
-  if (choosy) ++needs_another_server_;
+  if (needs_another_server) ++needs_another_server_;
   ++waiting_;
   return waiter;
 }

@@ -102,7 +102,7 @@ class ServerHealth {
   unsigned bad_ = 0;                         // number of failed probes in a row
   base::TimePoint ejected_until_ = kServes;  // the end of the ejection time, or when the next trial may begin
   base::TimePoint readmitted_at_{};          // time of the last readmission
-  base::Duration longest_{0};                // the last ejection time, before the random reduction
+  base::Duration last_length_{0};            // the last ejection time, before the random reduction
   std::uint64_t ejections_ = 0;
 };
 

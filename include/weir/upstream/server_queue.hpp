@@ -33,7 +33,7 @@ class ServerQueue {
     Waiter& operator=(const Waiter&) = delete;
 
     // Returns true if this request may use a server with room now: it is the first in the queue, or all
-    // requests before it are choosy (see join()).
+    // requests before it need another server (see join()).
     [[nodiscard]] bool is_next() const;
     // Wakes the next request in the queue. Must be called if this request must not use the server that has
     // room.
@@ -41,7 +41,7 @@ class ServerQueue {
 
    private:
     friend class ServerQueue;
-    Waiter(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake);
+    Waiter(ServerQueue& queue, policy::Priority priority, bool needs_another_server, Wake wake);
 
     ServerQueue& queue_;
     const policy::Priority priority_;
@@ -50,10 +50,11 @@ class ServerQueue {
   };
 
   // Adds a request to the queue. `most`: the largest number of waiting requests, including this one.
-  // `choosy`: true if the request must not use some of the servers, for example because they have failed for
-  // it. Other requests need not wait behind a choosy request. Returns null if the queue is full.
-  [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority, bool choosy,
-                                             Wake wake);
+  // `needs_another_server`: true if the request must not use some of the servers, for example because they
+  // have failed for it. Later requests may overtake this request, because a server with room may be one of
+  // those. Returns null if the queue is full.
+  [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority,
+                                             bool needs_another_server, Wake wake);
 
   // Returns true if a new request must not use room now, because it would overtake a waiting request.
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != needs_another_server_; }

@@ -17,8 +17,8 @@ namespace {
 
 struct ServerQueueTest : testing::Test {
   std::unique_ptr<ServerQueue::Waiter> join(const std::string& name, policy::Priority priority = 5,
-                                            bool choosy = false, std::size_t most = 100) {
-    return queue.join(most, priority, choosy, [this, name] { woken += name; });
+                                            bool needs_another_server = false, std::size_t most = 100) {
+    return queue.join(most, priority, needs_another_server, [this, name] { woken += name; });
   }
   std::string take_woken() { return std::exchange(woken, {}); }
 
