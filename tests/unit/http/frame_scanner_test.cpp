@@ -45,7 +45,7 @@ char letter(Kind kind) {
 // octets. Each kind is a letter: message m, continuation c, ping i, pong o, close x. "!" and the number of
 // unread octets stand for a fault, "~" for an unfinished frame.
 template <class NextSize>
-std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
+std::string frames_found(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);
   std::string text;
   std::size_t taken = 0;
@@ -68,8 +68,8 @@ std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sen
   return text + (scanner.between_frames() && taken == shown ? "" : "~");
 }
 
-std::string told_whole(std::string_view bytes, Sender sender = Sender::Client) {
-  return told(
+std::string frames_found_at_once(std::string_view bytes, Sender sender = Sender::Client) {
+  return frames_found(
       bytes, [&] { return bytes.size(); }, sender);
 }
 
@@ -82,7 +82,7 @@ std::string a_conversation(Sender sender) {
 
 TEST(FrameScanner, MessageInSeveralFramesIsCountedOnce) {
   for (const auto sender : {Sender::Client, Sender::Server})
-    EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
+    EXPECT_EQ(frames_found_at_once(a_conversation(sender), sender), "mmmicocmx");
 }
 
 // Splits the input at every position, and into single octets. The scanner must find the same frames each
@@ -94,9 +94,9 @@ TEST(FrameScanner, FindsTheSameFramesHoweverTheBytesAreDivided) {
        split += split < 200 || split > bytes.size() - 40 ? 1 : 997) {
     std::size_t sizes[] = {split, bytes.size()};
     std::size_t at = 0;
-    EXPECT_EQ(told(bytes, [&] { return sizes[at++ == 0 ? 0 : 1]; }), "mmicx") << split;
+    EXPECT_EQ(frames_found(bytes, [&] { return sizes[at++ == 0 ? 0 : 1]; }), "mmicx") << split;
   }
-  EXPECT_EQ(told(bytes, [] { return 1; }), "mmicx");
+  EXPECT_EQ(frames_found(bytes, [] { return 1; }), "mmicx");
 }
 
 TEST(FrameScanner, FindsRandomFramesHoweverTheirBytesAreDivided) {
@@ -122,7 +122,7 @@ TEST(FrameScanner, FindsRandomFramesHoweverTheirBytesAreDivided) {
         open = !last;
       }
     }
-    ASSERT_EQ(told(bytes, [&] { return 1 + random() % 3000; }), expected);
+    ASSERT_EQ(frames_found(bytes, [&] { return 1 + random() % 3000; }), expected);
   }
 }
 
@@ -144,15 +144,17 @@ TEST(FrameScanner, RejectsInvalidFramesAndEverythingAfterThem) {
                                               14)},
   };
   for (const auto& [what, bytes] : faults) {
-    EXPECT_EQ(told_whole(good + bytes + good), "m!" + std::to_string(bytes.size() + good.size())) << what;
+    EXPECT_EQ(frames_found_at_once(good + bytes + good), "m!" + std::to_string(bytes.size() + good.size()))
+        << what;
     FrameScanner scanner(Sender::Client);
     EXPECT_EQ(scanner.next(bytes).kind, Kind::Faulty) << what;
     EXPECT_EQ(scanner.next(good).kind, Kind::Faulty) << what;
     EXPECT_FALSE(scanner.between_frames()) << what;
   }
-  EXPECT_EQ(told_whole(frame(1, 1) + frame(kFinal | 2, 1)), "m!7")
+  EXPECT_EQ(frames_found_at_once(frame(1, 1) + frame(kFinal | 2, 1)), "m!7")
       << "a message begins within another message";
-  EXPECT_EQ(told_whole(frame(kFinal | 1, 1), Sender::Server), "!7") << "a server sent a masked frame";
+  EXPECT_EQ(frames_found_at_once(frame(kFinal | 1, 1), Sender::Server), "!7")
+      << "a server sent a masked frame";
 }
 
 // RFC 6455 §5.5.1: after Close a peer sends no more frames.
@@ -161,7 +163,7 @@ TEST(FrameScanner, RejectsFramesAfterClose) {
   FrameScanner open(Sender::Client);
   EXPECT_FALSE(open.closed());
   for (const auto& more : {close, frame(kFinal | 1, 1), frame(kFinal | 9, 0), std::string(1, 'x')})
-    EXPECT_EQ(told_whole(close + more), "x!" + std::to_string(more.size())) << more;
+    EXPECT_EQ(frames_found_at_once(close + more), "x!" + std::to_string(more.size())) << more;
   FrameScanner scanner(Sender::Client);
   ASSERT_EQ(scanner.next(close).kind, Kind::Close);
   ASSERT_EQ(scanner.next(std::string_view(close).substr(6)).kind, Kind::Payload);
@@ -186,11 +188,11 @@ TEST(CloseFrame, ContainsTheStatusCodeAndIsMaskedIfSentToAServer) {
   std::string out;
   append_close_frame(out, kPolicyViolation, "slow");
   EXPECT_EQ(out, std::string("\x88\x06\x03\xf0slow"));
-  EXPECT_EQ(told_whole(out, Sender::Server), "x");
+  EXPECT_EQ(frames_found_at_once(out, Sender::Server), "x");
   out.clear();
   append_close_frame(out, kPolicyViolation, "slow", {1, 2, 3, 4});
   EXPECT_EQ(out, "\x88\x86\x01\x02\x03\x04\x02\xf2phnu");
-  EXPECT_EQ(told_whole(out), "x");
+  EXPECT_EQ(frames_found_at_once(out), "x");
 }
 
 }  // namespace

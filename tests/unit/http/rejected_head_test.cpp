@@ -5,7 +5,7 @@
 namespace weir::http {
 namespace {
 
-std::string told(std::string_view bytes) {
+std::string parts_of(std::string_view bytes) {
   const auto head = read_rejected_head(bytes);
   return std::string(head.method) + "|" + head.target + "|" + std::string(head.host);
 }
@@ -28,22 +28,23 @@ TEST(RejectedHead, ContainsTheReadablePartsOfAMalformedHead) {
       {"\r\n", "||"},
       {"{\"a\": 1}\r\n", "||"},
   };
-  for (const auto& [bytes, text] : cases) EXPECT_EQ(told(bytes), text) << bytes;
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(parts_of(bytes), text) << bytes;
 }
 
 TEST(RejectedHead, HidesUserAndPasswordInAnAbsoluteTarget) {
-  EXPECT_EQ(told("GET http://ann:secret@b.example/x?y HTTP/1.1\r\n\r\n"),
+  EXPECT_EQ(parts_of("GET http://ann:secret@b.example/x?y HTTP/1.1\r\n\r\n"),
             "GET|http://***@b.example/x?y|b.example");
-  EXPECT_EQ(told("GET / HTTP/1.1\r\nHost: ann:secret@b.example:80\r\n\r\n"), "GET|/|b.example:80");
-  EXPECT_EQ(told("GET / HTTP/1.1\r\nHost: a@b:c@d\r\n\r\n"), "GET|/|d");
-  EXPECT_EQ(told("CONNECT ann:secret@b.example:443 HTTP/1.1\r\n\r\n"),
+  EXPECT_EQ(parts_of("GET / HTTP/1.1\r\nHost: ann:secret@b.example:80\r\n\r\n"), "GET|/|b.example:80");
+  EXPECT_EQ(parts_of("GET / HTTP/1.1\r\nHost: a@b:c@d\r\n\r\n"), "GET|/|d");
+  EXPECT_EQ(parts_of("CONNECT ann:secret@b.example:443 HTTP/1.1\r\n\r\n"),
             "CONNECT|***@b.example:443|b.example:443");
-  EXPECT_EQ(told("GET ann:secret@b.example/x HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|***@b.example/x|b.example");
-  EXPECT_EQ(told("GET http:ann:secret@b.example HTTP/1.1\r\n\r\n"), "GET|***@b.example|b.example");
-  EXPECT_EQ(told("GET /a@b?c@d HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|/a@b?c@d|a")
+  EXPECT_EQ(parts_of("GET ann:secret@b.example/x HTTP/1.1\r\nHost: a\r\n\r\n"),
+            "GET|***@b.example/x|b.example");
+  EXPECT_EQ(parts_of("GET http:ann:secret@b.example HTTP/1.1\r\n\r\n"), "GET|***@b.example|b.example");
+  EXPECT_EQ(parts_of("GET /a@b?c@d HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|/a@b?c@d|a")
       << "a path contains no credentials";
-  EXPECT_EQ(told("GET @b HTTP/1.1\r\n\r\n"), "GET|@b|b");
-  EXPECT_EQ(told("GET http://a@b:c@d HTTP/1.1\r\n\r\n"), "GET|http://***@d|d");
+  EXPECT_EQ(parts_of("GET @b HTTP/1.1\r\n\r\n"), "GET|@b|b");
+  EXPECT_EQ(parts_of("GET http://a@b:c@d HTTP/1.1\r\n\r\n"), "GET|http://***@d|d");
 }
 
 }  // namespace
