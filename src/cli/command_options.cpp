@@ -180,9 +180,9 @@ void declare_client_keys(CLI::App& app, Words& words) {
       "client-keys", "list, set or remove the API keys of a running weir's keys file ([client] keys)");
   keys->require_subcommand(1);
   auto& options = words.client_keys;
-  auto* list = keys->add_subcommand("list", "list the keys and their holders, without the keys themselves");
+  auto* list = keys->add_subcommand("list", "list the keys and their owners, without the keys themselves");
   auto* set = keys->add_subcommand(
-      "set", "add a key, or give a key another holder or tier; what no option names stays as it is");
+      "set", "add a key, or give a key another owner or tier; what no option names stays as it is");
   auto* remove = keys->add_subcommand("remove", "remove a key");
   for (auto* command : {list, set, remove}) {
     declare_access(*command, words);
@@ -200,9 +200,9 @@ void declare_client_keys(CLI::App& app, Words& words) {
            name, [&value](const std::string& text) { value = text; }, help)
         ->type_name("TEXT");
   };
-  declare("--user", options.owner.user, "user who holds the key; \"\": none");
-  declare("--org", options.owner.org, "organisation of the holder; \"\": none");
-  declare("--tier", options.owner.tier, "tier of the holder; \"\": none");
+  declare("--user", options.owner.user, "user who owns the key; \"\": none");
+  declare("--org", options.owner.org, "organisation of the owner; \"\": none");
+  declare("--tier", options.owner.tier, "tier of the owner; \"\": none");
   declare("--service", options.owner.service, "service that holds the key; \"\": none");
 }
 
