@@ -45,8 +45,8 @@ void read_good(const std::string& text, const std::vector<std::string>& tiers) {
   require(mistakes.empty(), "a good file has no mistake");
   require(keys.ring.size() == tiers.size(), "each key is on the ring once");
   for (std::size_t i = 0; i < tiers.size(); ++i) {
-    const auto* holder = keys.ring.find(key_of(i));
-    require(holder != nullptr && holder->tier == tiers[i], "a key is found, with its tier");
+    const auto* owner = keys.ring.find(key_of(i));
+    require(owner != nullptr && owner->tier == tiers[i], "a key is found, with its tier");
     require(tiers[i].empty() || keys.tiers.contains(tiers[i]), "its tier is known");
   }
 }

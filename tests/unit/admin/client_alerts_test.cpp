@@ -29,12 +29,12 @@ class ClientAlertsTest : public LoginAlerts {
     settings.webhook.target = "/hook";
     return settings;
   }
-  // Refuses `times` requests with an API key whose owner is `holder`.
-  void refuse(const char* holder, int times) {
+  // Refuses `times` requests with an API key whose owner is `owner`.
+  void refuse(const char* owner, int times) {
     policy::Request request;
     request.client.api_key = "s3cret";
-    request.client.user = holder;
-    const auto key = base::siphash128({}, holder);
+    request.client.user = owner;
+    const auto key = base::siphash128({}, owner);
     for (int i = 0; i < times; ++i) counters_.refused_clients->add(rule_, key, request);
   }
   void update(int second) { speaker_->update(sources_, at(second)); }
