@@ -203,7 +203,7 @@ void declare_client_keys(CLI::App& app, Words& words) {
   declare("--user", options.owner.user, "user who owns the key; \"\": none");
   declare("--org", options.owner.org, "organisation of the owner; \"\": none");
   declare("--tier", options.owner.tier, "tier of the owner; \"\": none");
-  declare("--service", options.owner.service, "service that holds the key; \"\": none");
+  declare("--service", options.owner.service, "service that owns the key; \"\": none");
 }
 
 }  // namespace
