@@ -18,7 +18,7 @@ struct ApiKeyOwner {
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
-// A change of the owner of an API key (an ApiKeyOwner). An absent member keeps the owner's value.
+// The changes to make to an ApiKeyOwner. A member that is nullopt leaves the owner's value as it is.
 struct ApiKeyOwnerChange {
   std::optional<std::string> user{}, org{}, tier{}, service{};
   // Returns the owner after the change.

@@ -22,15 +22,16 @@ struct ChargeSource {
   // The descriptors of the question to which the rule applies: bit i stands for descriptor i. 0: the rule
   // applies to the whole request.
   std::uint32_t descriptors = 0;
-  // For a rule with `overdraft`: the units to charge once the request is decided, whatever the decision is.
-  // The charge in the bill then only checks the limit (limit::Charge::cost is 0).
+  // For a rule with `overdraft`: the units that weir charges after the decision, whatever the decision is.
+  // The
+  // charge in the bill only checks the limit, so its limit::Charge::cost is 0.
   limit::Cost overdraft = 0;
 };
 
 // The charges of one request to one store (the key table or Redis). source(i), charges()[i] and outcomes()[i]
 // describe the same charge. The charge of a rule in shadow mode has `enforced` == false. An elastic rule
-// makes two charges, and the one that does not decide has `counted` == true. Code that counts requests by
-// rule must skip `counted` charges, but not shadow charges.
+// makes two charges; one of them does not decide and has `counted` == true. Code that counts requests by rule
+// must skip `counted` charges, but not shadow charges.
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
@@ -41,9 +42,9 @@ class Bill {
     outcomes_.emplace_back();
     return true;
   }
-  // Adds `cost`, and the overdraft and the descriptors of `source`, to the charge that the rule of `source`
-  // already has for `key`. An elastic rule has two charges, and both change. Returns the cost plus the
-  // overdraft of the changed charge; nullopt if the rule has no charge for `key`.
+  // Adds to an existing charge of the same rule, for the same `key`: adds `cost`, and the overdraft and the
+  // descriptors of `source`. If the rule is elastic, both of its charges change. Returns the new cost of the
+  // charge plus its new overdraft; nullopt if the rule has no charge for `key`.
   std::optional<limit::Cost> merge(const ChargeSource& source, const limit::Key& key,
                                    limit::Cost cost) noexcept;
   void clear() noexcept {

@@ -38,7 +38,7 @@ enum class BodyFault : std::uint8_t {
   Structured,     // the member is an object or an array
   LongNumber,     // the member is a number of more than kLongestBodyValue octets
   TwoValues,      // the request has values for two alternatives of one part of a key
-  InQuery,        // the query has the form field, or a name that some servers take for it
+  InQuery,        // the query has the form field, or a parameter that some servers take for the field
 };
 
 // How names of JSON members are compared. AnyCase ignores the case of letters: see fold_case().
@@ -61,12 +61,12 @@ class JsonPointers {
   friend class JsonWalk;
   static constexpr int kNone = -1;
 
-  // A place in a document on the way to the value of a pointer: a member of an object, or an element of an
-  // array.
+  // Stands for one place in a document that pointers lead to or through: the whole document, a member of an
+  // object, or an element of an array.
   struct Node {
-    // for each name of a member or index of an array: its node, as an index of nodes_
+    // for each member name or array index in this place: the index of its node in nodes_
     std::map<std::string, int, std::less<>> below{};
-    // the index of the value at this node; kNone: no pointer ends here
+    // the index of the value of the pointer that ends here; kNone: no pointer ends here
     int value = kNone;
   };
 
@@ -102,8 +102,8 @@ class FormNames {
     std::size_t value;    // the index of the value
   };
 
-  // A field name with brackets. Its key in BracketedNames has one '[' between two parts of the name, because
-  // Rack (Ruby) ignores further brackets.
+  // A field name with brackets. BracketedNames stores it under the name with only one '[' between two parts,
+  // because Rack (Ruby) ignores further brackets.
   struct Bracketed {
     std::string name;   // the name in lower case
     std::size_t value;  // the index of the value
@@ -138,8 +138,8 @@ class BodyNames {
 // The values of one request's body. Belongs to one exchange.
 class BodyValues {
  public:
-  // Finds the values of `names` in the body. `names` must outlive this object's next read(). An empty body
-  // has no values and no faults.
+  // Finds the values of `names` in the body. Keeps a reference to `names` until the next read(). An empty
+  // body has no values and no faults.
   // * Looks for JSON members whatever the Content-Type is. A body that is not JSON has a fault. Exception: if
   //   the Content-Type says that the body is a form, and the body begins like a form, the body has no members
   //   and no fault.
@@ -176,8 +176,10 @@ class BodyValues {
   std::vector<JsonValue> json_;
   // the value of each field, by the name's index; empty if the body is not read as a form
   std::vector<FormValue> fields_;
-  BodyFault of_json_ = BodyFault::None;    // why no member can be read; None: each value has its own fault
-  BodyFault of_fields_ = BodyFault::None;  // why no field can be read; None: each value has its own fault
+  // why no member can be read; None: each element of json_ has its own fault
+  BodyFault of_json_ = BodyFault::None;
+  // why no field can be read; None: each element of fields_ has its own fault
+  BodyFault of_fields_ = BodyFault::None;
   JsonFault json_fault_ = JsonFault::None;
 };
 

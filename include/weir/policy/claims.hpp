@@ -25,8 +25,8 @@ namespace weir::policy {
 // Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(RuleList rules, const Request& request);
 
-// Returns the token's fault if it explains why the request lacks this part of a key. Returns nullopt if no
-// alternative of the part is a claim. REQUIRES: the token was verified.
+// Returns what is wrong with the request's token if the request lacks this part of a key. Returns nullopt if
+// no alternative of the part is a claim. REQUIRES: the token was verified.
 [[nodiscard]] std::optional<TokenFault> token_fault_behind(const KeyPart& part,
                                                            const ClientIdentity& client) noexcept;
 

@@ -4,7 +4,7 @@
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //
 // For API keys, headers, cookies, query parameters, claims and values of the body, the text has the name but
-// not the value. The same holds for a value of a descriptor if its key suggests a secret
+// not the value. The text also omits the value of a descriptor whose key suggests a secret
 // (is_called_secret()). For an API key in the keys file, the text also has the owner. Only the digest
 // distinguishes clients with the same text. An empty key [] is "everybody".
 #pragma once

@@ -63,8 +63,8 @@ struct CostSource {
 // for a cost below 1 or above kMaxCost.
 [[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
-// Returns the cost that the request's head states, or `otherwise` if it states none. Returns nullopt if
-// parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a
+// Returns the cost that the request's head states, or `otherwise` if the head states no cost. Returns nullopt
+// if parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a
 // header, a query parameter or the Content-Length.
 [[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                                       limit::Cost otherwise);

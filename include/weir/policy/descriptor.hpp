@@ -21,7 +21,7 @@ struct DescriptorEntry {
   std::string_view value;
 };
 
-// Some named values of one question, which belong together. The views refer to texts that the question owns.
+// A group of named values in one question. The views refer to texts that the question owns.
 struct Descriptor {
   std::vector<DescriptorEntry> entries;
   // the cost under rules that name a value of this descriptor; nullopt: the descriptor has no cost of its

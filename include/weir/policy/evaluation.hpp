@@ -24,7 +24,8 @@
 
 namespace weir::policy {
 
-// Returns the first part of the rule's key for which the request has no value; null if it has all values.
+// Returns the first part of the rule's key for which the request has no value; null if the request has a
+// value for every part.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
 // Returns the first part of the rule's key for which the request has several different values. Returns
@@ -40,7 +41,7 @@ struct Rejection {
   RequestBody::State body = RequestBody::State::Whole;
   // Set if the request has several different values for a key, a cost or a condition.
   std::optional<Ambiguity> ambiguity{};
-  JsonFault json = JsonFault::None;   // why the JSON body states no cost
+  JsonFault json = JsonFault::None;   // why weir found no cost in the JSON body
   http::Excess excess{};              // the exceeded bound, if a bound caused `ambiguity`
   std::optional<TokenFault> token{};  // why the token lacks `part`; set only if `part` is a claim
   // True: more rules apply to the request than weir can charge (limit::kMaxCharges). `rule` is the first rule
@@ -116,8 +117,8 @@ class Evaluation {
 
   Bill local;   // the charges to make in this process's key table
   Bill remote;  // the charges to make in Redis
-  // The keys of the rules that pace bodies (Rule::bandwidth). Each key counts like a charge towards
-  // kMaxCharges.
+  // The keys of the rules that pace bodies (Rule::bandwidth). kMaxCharges bounds the charges and these keys
+  // together.
   struct PacedKey {
     const Rule* rule;
     limit::Key key;
@@ -131,9 +132,10 @@ class Evaluation {
   }
 
   // Decides what happens to the charges that Redis could not make. `unanswered`: the positions of these
-  // charges in `remote`. If one of them belongs to an enforced rule with on_store_failure = "closed", adds
-  // nothing and returns that rule. Otherwise adds the charges of rules with on_store_failure = "local" to
-  // `fallback`, under their keys in the key table, drops all other charges, and returns null.
+  // charges in `remote`. If one of these charges belongs to an enforced rule with on_store_failure =
+  // "closed", adds nothing and returns that rule. Otherwise returns null, and adds the charges of rules with
+  // on_store_failure = "local" to `fallback`, under their keys in the key table. The remaining charges are
+  // not made.
   //
   // `fallback` may already contain the local charges of the request, because the key table makes all charges
   // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.

@@ -40,7 +40,7 @@ struct ExplainRequest {
   bool secure = true;               // true: the client uses TLS
   std::string listener{};           // name of the listener; empty: a listener without a name
   std::optional<ExplainQuestion>
-      question{};  // set: a question describes the request, and weir forwards nothing
+      question{};  // set: a question to weir is described, and weir forwards nothing
 };
 
 // The time of a described request, by two clocks.

@@ -80,7 +80,7 @@ struct RouteExplanation {
 };
 
 struct VerdictExplanation {
-  // "forward", "answer" (weir's own, after all limits), "allow" (a question), "delay", "refuse"
+  // "forward", "answer" (weir itself answers, after all limits), "allow" (for a question), "delay", "refuse"
   std::string verdict;
   std::string why;   // the reason for the verdict, one sentence
   std::string rule;  // the rule that refuses or delays; empty: none

@@ -116,10 +116,10 @@ struct Match {
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
-    Open,  // the body decides, or a token that is not verified yet
+    Open,  // the result depends on the body, or on a token that is not verified yet
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns true if a condition, also of `negated`, depends on a token that is not verified yet.
+  // Returns true if a condition of this Match or of `negated` depends on a token that is not verified yet.
   [[nodiscard]] bool awaits_token(const Request& request) const noexcept;
   // Returns the first ambiguous condition: a condition that holds for one interpretation or value and not
   // for another. A client could evade such a condition, so weir rejects the request. A body that is not JSON

@@ -20,8 +20,8 @@ class Redaction {
   // Creates an object that hides nothing.
   Redaction() = default;
   // Creates an object that hides `access_token`, which is always a credential (RFC 6750 §2.3). Also hides the
-  // parameters that provide the client's key, user, org, service or device. In questions, hides the values
-  // with these names, and the value with the name `authorization`.
+  // query parameters that provide the client's key, user, org, service or device. Hides the values of
+  // questions that have one of these names, or the name `authorization`.
   explicit Redaction(const ClientSettings& client);
   // Also hides the query parameters and the values of questions that a rule's key reads.
   void hide(const KeyPattern& key);

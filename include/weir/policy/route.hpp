@@ -33,7 +33,7 @@ struct CannedResponse {
   // True: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp).
   bool usage = false;
   std::optional<TextTemplate> location{};  // the field Location
-  FieldEdits fields{};                     // further fields; `dropped` is empty
+  FieldEdits fields{};                     // further fields to add; `fields.dropped` is empty
 };
 
 // The changes that a route makes to the requests that it forwards, and to their answers.

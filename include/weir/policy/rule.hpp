@@ -170,7 +170,8 @@ struct Rule {
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
   // Reduces the limit while an upstream is unwell. Cannot be combined with soft or elastic limits, `lease` or
-  // `penalty`. `scaled` and `scaled_share` are `limiter` and `local_share` for each factor.
+  // `penalty`. `scaled` has `limiter` reduced by each factor, and `scaled_share` has `local_share` reduced by
+  // each factor.
   std::optional<Adapt> adapt{};
   ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too

@@ -18,9 +18,10 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches a body for all words in one pass. `begins_` has one bit for each hash of up to four octets. The
-// bits of the octets with which the words begin are set. At a position of the body, the words are compared
-// only if the bit of the octets there is set. Setting the bits takes less time than reading a body.
+// Searches a body for all words in one pass. Each hash of up to four octets has one bit in `begins_`. The bit
+// is set if a word begins with octets of this hash. At each position of the body, weir compares the words
+// only if the bit for the octets at this position is set. Setting the bits takes less time than reading a
+// body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {

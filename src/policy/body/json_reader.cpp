@@ -174,7 +174,8 @@ class JsonWalk {
     }
     return forget_text();
   }
-  // Marks the values under a member that occurs a second time. Later occurrences cost nothing more.
+  // Marks the values under a member that occurs a second time as repeated. A third or later occurrence costs
+  // nothing more.
   void note_occurrence(std::size_t node) {
     auto& occurrences = occurrences_[node];
     if (occurrences == Occurrences::One) mark_repeated(node);

@@ -47,9 +47,9 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Returns the value of an attribute. `value`: the value; nullopt if the request has differing values. If the
-// values differ, returns an empty text and stores `ambiguity` in `client`, unless an earlier attribute has
-// stored a sentence.
+// Returns `value`, the value of an attribute. If `value` is nullopt, because the request has differing
+// values, returns an empty text. In that case also stores `ambiguity` in `client`, unless an earlier
+// attribute has stored a sentence there.
 std::string_view resolve(std::optional<std::string_view> value, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!value && client.ambiguity.empty()) client.ambiguity = ambiguity;

@@ -36,7 +36,7 @@ class Positions {
   std::size_t size_;
 };
 
-// Returns the position of the first of these routes that matches.
+// Returns the position of the first matching route of those at `positions`.
 std::optional<std::size_t> find_among(std::span<const Route> routes, const Request& request,
                                       const Positions& positions) {
   for (std::size_t i = 0; i < positions.size(); ++i)
@@ -44,7 +44,7 @@ std::optional<std::size_t> find_among(std::span<const Route> routes, const Reque
   return std::nullopt;
 }
 
-// Returns true if the path is ambiguous for one of these routes, up to the chosen one.
+// Returns true if the path is ambiguous for the chosen route, or for a route at `positions` before it.
 bool is_path_ambiguous(std::span<const Route> routes, const Request& request, const Positions& positions,
                        std::optional<std::size_t> chosen) {
   for (std::size_t i = 0; i < positions.size() && positions[i] <= chosen.value_or(positions[i]); ++i)
@@ -52,7 +52,7 @@ bool is_path_ambiguous(std::span<const Route> routes, const Request& request, co
   return false;
 }
 
-// Does what choose_route() does, but tests only these routes.
+// Does what choose_route() does, but tests only the routes at `positions`.
 std::optional<std::size_t> choose_among(std::span<const Route> routes, Request& request,
                                         const Positions& positions) {
   const auto chosen = find_among(routes, request, positions);

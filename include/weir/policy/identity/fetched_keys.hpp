@@ -41,7 +41,7 @@ struct TokenKey;
 // reload.
 class FetchedKeys {
  public:
-  // The number of a fetch, from 1.
+  // Fetches are numbered from 1, in the order in which they begin.
   using FetchNumber = std::uint64_t;
 
   // Returns the keys of the last successful fetch; null if no fetch has succeeded.
@@ -60,8 +60,8 @@ class FetchedKeys {
   void leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 
-  // The functions below are for the thread that fetches. on_want() sets the function that want() calls, on
-  // the thread of a worker; empty: want() calls nothing.
+  // The functions below are for the thread that fetches. on_want() sets a function for want() to call, on the
+  // thread of the worker that calls want(). If `called` is empty, want() calls nothing.
   void on_want(std::function<void()> called);
   // Returns true if a request wants a fetch that has not begun.
   [[nodiscard]] bool is_wanted() const;
@@ -73,7 +73,7 @@ class FetchedKeys {
   void fail();
 
  private:
-  mutable std::mutex mutex_;  // guards all members up to on_want_
+  mutable std::mutex mutex_;  // guards the members from here to on_want_
   std::shared_ptr<const std::vector<TokenKey>> keys_;
   FetchNumber begun_ = 0;      // the number of the last fetch that began
   FetchNumber succeeded_ = 0;  // the number of the last fetch that succeeded; 0: none

@@ -63,8 +63,8 @@ class MatchIndex {
 
   std::vector<Position> all_;  // the positions of all matches of the index
   // The patterns by host, then by method. A host that begins with a dot stands for all hosts that end with it
-  // ("*.example.com"). At the host level, the empty name stands for every host and for regular expressions;
-  // at the method level, for every method. The map is empty if there are few matches.
+  // ("*.example.com"). The empty host stands for every host, and for hosts given by a regular expression. The
+  // empty method stands for every method. The map is empty if there are few matches.
   ByName<ByName<Patterns>> by_host_;
   std::size_t longest_suffix_ = 0;  // octets of the longest host that begins with a dot
 };

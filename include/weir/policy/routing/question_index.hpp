@@ -48,7 +48,8 @@ class QuestionIndex {
     MatchIndex without_key;
     ByName<OfKey> by_key;
   };
-  // The places of a rule in the index. An empty text stands for any domain, no key or any value.
+  // A place of a rule in the index. An empty `domain` stands for any domain, an empty `key` for no key, and
+  // an empty `value` for any value.
   struct Path {
     std::string domain, key, value;
     auto operator<=>(const Path&) const = default;

@@ -30,7 +30,7 @@ enum class Placeholder : std::uint8_t {
 };
 
 // Where the text is used, which decides what is escaped in the values. An escaped value cannot end the field,
-// or begin another element of a list in it.
+// or begin another element of a list in the field.
 enum class Purpose : std::uint8_t {
   // in a header field: commas, quotes, backslashes, blanks and octets that are not visible ASCII become %XX.
   // In values that are no part of the request's target, ';' and '%' become %XX, too.
