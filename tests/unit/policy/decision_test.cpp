@@ -101,7 +101,7 @@ TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheRulesHours) {
   EXPECT_EQ(decision().outcome.retry_after, seconds(10));
 }
 
-TEST_F(Decide, RequestWaitsForTheLongestDelayAndTheRuleWithTheLeastRemainingIsReported) {
+TEST_F(Decide, RequestWaitsForTheLongestDelayAndReportsTheRuleWithTheSmallestRemainingShare) {
   add(local_, thousand_, admitted(900, seconds(1)));
   add(local_, ten_, admitted(1));
   add(remote_, third_, admitted(3, seconds(2)));

@@ -329,7 +329,7 @@ TEST_F(FallBack, RequestIsRejectedWithoutAChargeIfOnStoreFailureIsClosed) {
   EXPECT_EQ(fallback_.charges().size(), 1U);
 }
 
-TEST_F(FallBack, ShadowRuleRefusesNothingEvenWithoutRedis) {
+TEST_F(FallBack, ShadowRuleRefusesNothingEvenIfRedisIsUnavailable) {
   rules_[0].mode = Mode::Shadow;
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_FALSE(fallback_.charges()[0].enforced);

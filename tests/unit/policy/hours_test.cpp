@@ -30,7 +30,7 @@ TEST(Hours, IncludeTheirFirstMinuteButNotTheirEnd) {
   EXPECT_FALSE(night.hold(at(1, 2, 6h)));
 }
 
-TEST(Hours, HoursOverMidnightBelongToTheDayOnWhichTheyBegin) {
+TEST(Hours, HoursPastMidnightBelongToTheDayOnWhichTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
   EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // 01:00 on Friday belongs to the hours that began on Thursday
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));

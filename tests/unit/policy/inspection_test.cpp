@@ -57,7 +57,7 @@ class Inspection : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Inspection, MatchOfARuleIsUndecidedWhileItDependsOnTheBody) {
+TEST_F(Inspection, ResultOfAMatchIsUndecidedWhileItDependsOnTheBody) {
   request_.path = "/messages";
   EXPECT_EQ(path("/messages").known(request_), Known::Yes);
   EXPECT_EQ(words({"free"}).known(request_), Known::Open);
@@ -71,7 +71,7 @@ TEST_F(Inspection, MatchOfARuleIsUndecidedWhileItDependsOnTheBody) {
 }
 
 // Property: if the head alone decides whether the conditions hold, the result is the same for every body.
-TEST_F(Inspection, MatchThatTheHeadDecidesIsTheSameForEveryBody) {
+TEST_F(Inspection, ResultOfAMatchThatTheHeadDecidesIsTheSameForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
                          both(path("/messages"), words({"free"})), both(path("/other"), words({"free"}))};

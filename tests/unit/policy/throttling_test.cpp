@@ -169,7 +169,7 @@ TEST_F(ElasticLimit, LimitThatIsNotEnforcedAtThisLoadIsStillCharged) {
   EXPECT_NE(evaluation_.local.charges()[0].key, evaluation_.local.charges()[1].key);
 }
 
-TEST_F(ElasticLimit, LocalSharesOfBothLimitsAreChargedWithoutRedis) {
+TEST_F(ElasticLimit, LocalSharesOfBothLimitsAreChargedIfRedisIsUnavailable) {
   rules_[0].store = Store::Redis;
   rules_[0].elastic->local_share = bucket(1, 3);
   request_.load = 0.1;
