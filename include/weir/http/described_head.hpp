@@ -15,7 +15,7 @@ using DescribedFields = std::span<const std::pair<std::string, std::string>>;
 struct DescribedHead {
   std::string_view method;
   std::string_view target;
-  std::string_view host;  // empty: no Host field, apart from one in `fields`
+  std::string_view host;  // empty: writes no Host field, but `fields` may have one
   DescribedFields fields;
   unsigned minor_version = 1;  // the x of HTTP/1.x; 0 permits a request without Host
 };

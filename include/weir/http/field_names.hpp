@@ -71,7 +71,8 @@ class FieldNames {
     [[nodiscard]] bool matches(std::string_view name) const noexcept;
   };
   static constexpr std::size_t kRows = 64;
-  static constexpr std::size_t kLongest = 63;  // bit 63 of lengths_ stands for every length of 63 or more
+  // bit 63 of an element of lengths_ stands for every length of 63 or more
+  static constexpr std::size_t kLongest = 63;
 
   [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
     const auto first = static_cast<unsigned char>(detail::folded(name.front()));

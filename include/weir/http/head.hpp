@@ -72,9 +72,10 @@ struct RequestHead {
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
-  bool http2 = false;  // true: the request came over HTTP/2; the other members describe it in HTTP/1.1
-  // True: an HTTP/2 client opens a WebSocket (RFC 8441). The other members describe the handshake of
-  // HTTP/1.1.
+  // true: the request came over HTTP/2; the other members describe an equal request of HTTP/1.1
+  bool http2 = false;
+  // True: an HTTP/2 client opens a WebSocket (RFC 8441). The other members describe the WebSocket handshake
+  // of an HTTP/1.1 client.
   bool opens_websocket = false;
   bool keep_alive = true;
   bool expects_continue = false;
@@ -97,7 +98,8 @@ struct RequestHead {
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // Lookups fill these members, so only one thread may use a head.
+  // query_values(), cookie_values() and note_excess() change these members even in a const head, so only one
+  // thread may use a head.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};

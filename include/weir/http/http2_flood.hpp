@@ -39,10 +39,12 @@ class Http2FloodGuard {
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2CheapFrame frame, base::TimePoint now) noexcept;
 
-  // The cheap frames that are permitted in a time window. Each request or DATA frame permits kPerWork more.
+  // How many cheap frames a client may send in a time window: kFree, and kPerWork more for each request or
+  // DATA frame.
   static constexpr std::uint64_t kFree = 500;
   static constexpr std::uint64_t kPerWork = 4;
-  // A DATA frame that the client's windows cut short permits one WINDOW_UPDATE for this many octets.
+  // A DATA frame that the client's windows cut short permits one WINDOW_UPDATE for each kPerUpdate octets of
+  // the frame.
   static constexpr std::uint64_t kPerUpdate = 32;
   static constexpr base::Duration kWindow{10'000'000};
 

@@ -66,8 +66,8 @@ class Http2StreamEvents {
   // has not processed the request (RFC 9113 §8.7).
   virtual void on_closed(Http2Error error) = 0;
   // Writes at most `room` octets of the body to `at` and returns their number. Sets `ended` if no more octets
-  // follow. Returns 0 without `ended` if no octets are ready. Http2Session::resume() must then be called
-  // later.
+  // follow. Returns 0 without setting `ended` if no octets are ready. Http2Session::resume() must be called
+  // once some are ready.
   [[nodiscard]] virtual std::size_t give(char* at, std::size_t room, bool& ended) noexcept = 0;
   // Returns the trailers to send after the body, or null if there are none. Called after give() has set
   // `ended`.
@@ -117,8 +117,8 @@ class Http2Session {
   // the server sends more, the connection ends. Http2FloodGuard bounds the frames of clients.
   static constexpr std::uint32_t kMostUnknown = 1000;
 
-  // Creates one end of a connection. `events` must outlive the session. A client forbids the server to push
-  // streams, so it announces no max_streams.
+  // Creates one end of a connection. `events` must outlive the session. A client's session forbids the server
+  // to push streams, and does not announce `limits.max_streams`.
   Http2Session(Http2Events& events, const Http2Limits& limits, Http2Side side = Http2Side::Server);
   ~Http2Session();
   Http2Session(const Http2Session&) = delete;
@@ -184,15 +184,15 @@ class Http2Session {
   Http2Events& events_;
   const Http2Side side_;
   std::unique_ptr<nghttp2_session, Free> session_;
-  std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
-  // the last stream that the latest GOAWAY accepts; no bound before the first GOAWAY
+  std::int32_t last_opened_ = -1;  // ID of the last stream that the peer has opened; -1: none
+  // the highest stream ID that the latest GOAWAY accepts; no bound before the first GOAWAY
   std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();
   // The stream IDs that the peer skipped last: those between skipped_from_ and skipped_to_. The peer must not
   // use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
   std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message
-  std::int32_t unsent_ = -1;   // the last stream whose request could not be sent; -1: none
+  std::int32_t unsent_ = -1;   // ID of the last stream whose request could not be sent; -1: none
   bool peer_goes_away_ = false;
   std::exception_ptr thrown_;  // the exception that a callback has thrown
 };

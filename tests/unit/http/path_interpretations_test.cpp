@@ -85,7 +85,7 @@ TEST(PathInterpretations, IncludeThePathThatEachServerReads) {
   }
 }
 
-TEST(PathInterpretations, AreMarkedAsUnlikelyIfOnlyFewServersReadThePathSo) {
+TEST(PathInterpretations, AreMarkedAsUnlikelyIfOnlyFewServersReadAnotherPath) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto interpretations = interpretations_of(raw);
     EXPECT_FALSE(interpretations.equal) << raw;
