@@ -23,7 +23,8 @@ struct Stream::Tls {
   // The octets that OpenSSL has written in the handshake and the stream has not sent yet. They are collected,
   // because OpenSSL writes each session ticket separately, and each write to the socket would be a packet.
   std::string outgoing;
-  // an error behind octets that try_read() has returned; the next call returns the error
+  // an error that OpenSSL reported after octets that try_read() has returned; the next try_read() returns
+  // this error
   ErrorCode read_failure;
   IdleRecords idle;
 

@@ -1,7 +1,7 @@
 // The pending challenges by which a certificate authority checks that weir controls a name (ACME).
 //
-// The thread that orders certificates sets them, and all workers read them. While none is pending, a reader
-// loads one atomic number and takes no lock.
+// The thread that orders certificates sets them, and all workers read them. While no challenge is pending, a
+// reader loads one atomic number and takes no lock.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -43,7 +43,7 @@ class Challenges {
   [[nodiscard]] Context context_for(std::string_view name) const;
 
  private:
-  std::atomic<std::size_t> count_{0};  // pending texts and contexts
+  std::atomic<std::size_t> count_{0};  // the number of texts and contexts in pending_
   mutable std::mutex mutex_;           // guards pending_
   Pending pending_;
 };

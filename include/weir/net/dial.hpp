@@ -63,9 +63,9 @@ class Dial final : Watched {
   // the connection leads.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // Returns the index of the address with which the next Dial to the same server should begin. This is the
-  // address that connected. If none connected, this is the first address that was not tried. But if at most
-  // one address or all addresses were tried, this is Target::first.
+  // Returns the index of the address with which the next Dial to the same server should begin: the address
+  // that connected. If no address connected, returns the index of the first address that was not tried. But
+  // returns Target::first if at most one address was tried, or if all addresses were tried.
   [[nodiscard]] std::size_t next() const noexcept;
   // Returns the reason of the most recent failed TLS handshake; empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }

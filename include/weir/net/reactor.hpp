@@ -42,7 +42,7 @@ class Reactor final : public asio::execution_context::service {
   void end_tasks() noexcept;
 
   // Returns how often the kernel has reported all its events to the reactor. While a coroutine runs, every
-  // port has been told of all events before the last of these reports.
+  // port knows all events that had happened before the last of these reports.
   [[nodiscard]] std::uint64_t polls() const noexcept { return polls_; }
 
   // Resumes a coroutine later, from the event loop.

@@ -128,7 +128,7 @@ TEST_F(PlainStream, CancelledWriteIsPartialUntilItsRestIsSent) {
   EXPECT_EQ(run(context, stream.write("another")), StreamError::WriteOwed);
 }
 
-TEST_F(PlainStream, PartialWriteStaysPartialAfterAMove) {
+TEST_F(PlainStream, PartialWriteStaysPartialAfterTheStreamIsMoved) {
   const auto text = random_bytes(5 << 20);
   ErrorCode ec;
   ASSERT_GT(stream.try_write(text, {}, ec), 0U);
