@@ -96,9 +96,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value of Member::address_changes() (the number of changes of the server's addresses) up to
-  // which the connection is known to be good. This is the value when the connection was opened, or when weir
-  // last found that the server still has the connection's address (set_address_changes()).
+  // Returns the value that Member::address_changes() (the number of changes of the server's addresses) had
+  // when weir last knew that the server has the connection's address. This was when the connection was
+  // opened, or at the last call of set_address_changes().
   [[nodiscard]] std::uint32_t address_changes() const noexcept { return address_changes_; }
   void set_address_changes(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().

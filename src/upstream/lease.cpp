@@ -123,8 +123,8 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Du
 
 // Waits for an HTTP/2 connection. Other requests may wait for the same connection. If the server chooses
 // HTTP/1.1, the first of these requests gets the connection as `stream_`, and the others get none. If the
-// server accepts no requests on a connection, tries one more connection, because the server may just be
-// ending this one.
+// server accepts no requests on the first connection, tries one more connection, because the server may just
+// be ending the first.
 net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
   auto& connections = pool_->http2_[server_];
   for (unsigned refusals = 0; refusals < 2;) {

@@ -38,8 +38,8 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
 }
 
 // Returns true if the peer of an idle connection closed it or sent unexpected bytes, which the next request
-// would read as its answer. `check`: if the event loop has not reported either, the function checks the
-// socket with a system call.
+// would read as its answer. `check`: true: if the event loop has reported neither event, the function checks
+// the socket with a system call.
 bool went_stale(const net::Stream& stream, bool check) noexcept {
   if (!stream.is_quiet()) return true;
   if (!check) return false;
@@ -174,10 +174,9 @@ void Pool::reserve_idle(std::size_t server) {
   if (idle.capacity() < most) idle.reserve(2 * most);
 }
 
-// Returns the most recently used of the idle connections that were idle when the loop last asked the kernel.
-// The loop has reported whether these were closed until then. If there is none, returns the most recently
-// used of all idle connections. Checks the socket if the loop has not asked since, or if weir cannot send the
-// request again (`once`).
+// Returns the most recently used idle connection. Prefers connections that were idle before the event loop
+// last asked the kernel, because the loop has reported whether the server closed them. If there is no such
+// connection, or if weir cannot send the request again (`once`), checks the connection's socket.
 std::unique_ptr<net::Stream> Pool::take_idle(std::size_t server, bool once) noexcept {
   auto& idle = idle_[server];
   const auto polls = reactor_.polls();

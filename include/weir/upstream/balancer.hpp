@@ -53,8 +53,8 @@ class Balancer {
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;
-  // The credit of each server in smooth weighted round robin: the number of requests that its weight entitles
-  // it to, minus the number of requests that it got. Both numbers are multiplied by the sum of the weights.
+  // For smooth weighted round robin: the credit of each server. This is the number of requests due to the
+  // server by its weight, minus the number of requests that the server got, times the sum of all weights.
   std::vector<std::int64_t> credit_;
 };
 

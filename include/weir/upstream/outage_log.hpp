@@ -52,7 +52,7 @@ class OutageLog {
   }
 
   base::TimePoint last_{};         // time of the last line about an outage
-  base::TimePoint minute_ends_{};  // the end of the minute whose outages outages_ counts
+  base::TimePoint minute_ends_{};  // end of the minute in which outages_ counts outages
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
   bool is_logged_ = false;  // true: a line about the present outage was logged

@@ -77,11 +77,12 @@ class Lease {
   // For a lease without a server: returns the time until an untried server has room for the request; nullopt
   // if every server was tried.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
-  // For a lease without a server: returns true if a request may end, and so make room, before room_after().
+  // For a lease without a server: returns true if room may become free before room_after(), because a request
+  // in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept;
   // Returns how many connections connect() has opened. If several requests waited for the same HTTP/2
-  // connection, only one of their leases counts it.
+  // connection, the lease of only one request counts the connection.
   [[nodiscard]] unsigned opened() const noexcept { return opened_; }
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }

@@ -17,7 +17,7 @@ class Resolution {
  public:
   // Only the first kMostAddresses addresses of a name are used.
   static constexpr std::size_t kMostAddresses = 64;
-  // The wait after a failed look-up, within the bounds of the period.
+  // The wait after a failed look-up, but at least `least` and at most `most` of the Period.
   static constexpr base::Duration kAfterFailure{2'000'000};
 
   // The time between two look-ups: the TTL of the answer, but at least `least` and at most `most`. `most`

@@ -27,7 +27,7 @@ struct ResolvedUpstream {
 [[nodiscard]] UpstreamSettings with_targets(UpstreamSettings settings,
                                             const std::vector<net::ServiceTarget>& targets);
 
-// Returns the servers for with_targets(). If `older` has a server and its addresses, the server keeps these
+// Returns the servers for with_targets(). A server that `older` has with known addresses keeps these
 // addresses. `older` may be null.
 [[nodiscard]] std::vector<Server> servers_of(const std::vector<net::ServiceTarget>& targets,
                                              const ServerGroup* older);

@@ -88,7 +88,7 @@ TEST(Resolution, FirstLookUpComesSoonBecauseTheTtlIsUnknown) {
   EXPECT_EQ(Resolution(kPeriod, kStart).due(), kStart + 1s);
 }
 
-TEST(Resolution, NextLookUpIsDueWhenTheTtlEndsWithinThePeriod) {
+TEST(Resolution, NextLookUpIsDueAtTheEndOfTheTtlWithinTheBoundsOfThePeriod) {
   const auto wait = [](std::optional<base::Duration> ttl) {
     Resolution resolution(kPeriod, kStart);
     (void)resolution.take(at({1}), answer(at({1}), ttl), kStart + 45s, kMiddle);
@@ -100,7 +100,7 @@ TEST(Resolution, NextLookUpIsDueWhenTheTtlEndsWithinThePeriod) {
   EXPECT_EQ(wait(std::nullopt), 30s) << "the name is in /etc/hosts";
 }
 
-TEST(Resolution, NextLookUpAfterTheLongestPeriodVariesByATenth) {
+TEST(Resolution, LongestTimeBetweenLookUpsVariesRandomlyByATenth) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -76,7 +76,7 @@ TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   }
 }
 
-TEST(ServerHealth, CompleteRequestMayTryAServerThatARequestWithAnIncompleteBodyTries) {
+TEST(ServerHealth, RequestWithACompleteBodyMayTryAServerDuringTheTrialByAnIncompleteRequest) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
