@@ -137,7 +137,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
-  // Returns the counter of requests whose wait for the key of their token ended in this way.
+  // Returns the counter of requests that waited for the key of their token, and whose wait ended with this
+  // outcome.
   [[nodiscard]] Tally& token_key_waits(TokenKeyWaited outcome) noexcept {
     return token_key_waits_[static_cast<std::size_t>(outcome)];
   }

@@ -66,8 +66,8 @@ class Surge {
   // the start.
   std::deque<Mark> marks_;
   std::uint64_t seen_ = 0;
-  // Since when the surge is about to change. While it does not fire: since when events are too frequent.
-  // While it fires: since when they are no longer too frequent.
+  // While the surge does not fire: since when events are too frequent. While it fires: since when events are
+  // no longer too frequent. nullopt: neither.
   std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};

@@ -112,7 +112,7 @@ TEST_F(ClientSurgesTest, NewClientReplacesTheClientWithTheFewestRefusals) {
   EXPECT_EQ(newcomer.surge.seen(), 1U) << "only its own refusals";
 }
 
-TEST_F(ClientSurgesTest, NewClientStartsWithTheCountOfTheClientThatItReplaces) {
+TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 3 : 4);

@@ -18,7 +18,7 @@ std::size_t bucket_that_took(Duration duration) {
   return Histogram::kBuckets;
 }
 
-TEST(Histogram, ValueEqualToABoundIsCountedInItsBucket) {
+TEST(Histogram, ValueEqualToAnUpperBoundIsCountedInTheBucketOfThatBound) {
   for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
     const std::int64_t bound = Histogram::kBounds[i];
     EXPECT_EQ(bucket_that_took(Duration{bound}), i) << bound;

@@ -107,7 +107,7 @@ TEST(SurgeTest, TotalThatDecreasesCountsAsRestartedFromZero) {
   EXPECT_EQ(watch.run(2, 6), Change::Began);
 }
 
-TEST(SurgeTest, AlertOverALongPeriodEndsAtMostASixtiethOfThePeriodLate) {
+TEST(SurgeTest, AlertOverALongPeriodEndsLateByAtMostASixtiethOfThePeriod) {
   Watch watch({.above = {.count = 1000, .period = std::chrono::hours(24)}});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 1001), Change::Began);
