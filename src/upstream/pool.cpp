@@ -38,8 +38,8 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
 }
 
 // Returns true if the peer of an idle connection closed it or sent unexpected bytes, which the next request
-// would read as its answer. `check`: true: if the event loop has reported neither event, the function checks
-// the socket with a system call.
+// would read as its answer. If `check` is true and the event loop has reported neither event, checks the
+// socket with a system call.
 bool went_stale(const net::Stream& stream, bool check) noexcept {
   if (!stream.is_quiet()) return true;
   if (!check) return false;

@@ -3,10 +3,10 @@
 //
 // Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If kWatched clients are
 // watched, a new client replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp).
-// A client whose surge fires is never replaced. weir counts the refusals of a client from zero when it begins
-// to watch the client, so the count is never too high. The count is too low if the client was replaced and
-// came again, or if it came when the surges of all watched clients were firing. A new client also inherits
-// the count of the client that it replaces. The inherited count only decides which client is replaced next.
+// A client whose surge fires is never replaced. A client's refusals are counted from zero when weir begins to
+// watch the client, so the count is never too high. The count is too low if the client was replaced and came
+// again, or if it came when the surges of all watched clients were firing. A new client also inherits the
+// count of the client that it replaces. The inherited count only decides which client is replaced next.
 #pragma once
 
 #include "weir/base/siphash.hpp"
