@@ -21,7 +21,7 @@ constexpr auto kNameCharacters = [] {
   return characters;
 }();
 
-// The octets of an authority as plain_host() sees them.
+// The kinds of octets that plain_host() distinguishes in an authority.
 enum class HostOctet : unsigned char { Other, Plain, Dot };
 
 constexpr auto kHostOctets = [] {

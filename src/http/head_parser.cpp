@@ -56,9 +56,9 @@ struct ConnectionOptions {
   bool upgrade = false;
 };
 
-// Parses the Connection fields, and marks the fields that they name as hop-by-hop. Returns nullopt if there
-// are too many options. Host and the framing fields are exceptions: weir reads them even if Connection names
-// them, and always writes them itself.
+// Parses the Connection fields, and marks each field that a Connection field names as hop-by-hop. Returns
+// nullopt if there are too many options. Host and the framing fields are exceptions: weir reads them even if
+// Connection names them, and always writes them itself.
 std::optional<ConnectionOptions> read_connection(Fields& fields) {
   ConnectionOptions options;
   std::size_t count = 0;

@@ -34,7 +34,7 @@ bool is_path_character(char c) noexcept {
   return kPathCharacters[static_cast<unsigned char>(c)];
 }
 
-// The octets of a path as is_suspicious() sees them.
+// The kinds of octets that is_suspicious() distinguishes in a path.
 enum class PathOctet : unsigned char {
   Plain,
   Dot,

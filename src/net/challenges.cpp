@@ -57,8 +57,8 @@ std::string_view name_in_hello(SSL* ssl) noexcept {
   return size <= names.size() - kHead ? names.substr(kHead, size) : std::string_view();
 }
 
-// Gives a client that checks a challenge the certificate for that challenge. OpenSSL calls this function
-// before it chooses the TLS version, the session or anything else.
+// Sends the certificate of a pending challenge to a client that checks this challenge. OpenSSL calls this
+// function before it chooses the TLS version, the session or anything else.
 int look_at_hello(SSL* ssl, int*, void* argument) {
   const auto& challenges = *static_cast<const Challenges*>(argument);
   if (!challenges.are_pending() || !offers_acme_alone(ssl)) return SSL_CLIENT_HELLO_SUCCESS;

@@ -15,9 +15,9 @@ namespace weir::http {
 // The maximum size of a response in octets, including heads and framing.
 inline constexpr std::size_t kMostGrpcHealth = 16 << 10;
 
-// Returns why the response does not say that the service works. The text is for the log: "it returns 503",
-// "its grpc-status is 12", "it is NOT_SERVING". Empty: the service works. `response`: the whole response, as
-// Http2ResponseText writes it.
+// Returns what is wrong with the service or with the response, as text for the log: "it returns 503", "its
+// grpc-status is 12", "it is NOT_SERVING". Returns an empty text if the response says that the service works.
+// `response`: the whole response, as Http2ResponseText writes it.
 [[nodiscard]] std::string grpc_health_fault(std::string_view response);
 
 }  // namespace weir::http

@@ -4,7 +4,7 @@
 // address, too. The first attempt that succeeds becomes the connection (RFC 8305 §5). With TLS, success
 // includes the handshake. If an attempt fails, the next one starts at once.
 //
-// Belongs to the worker that waits for it.
+// A Dial belongs to the worker whose coroutine awaits connect().
 #pragma once
 
 #include "weir/net/listener.hpp"

@@ -51,7 +51,7 @@ struct Http2Options {
 };
 
 struct TlsSettings {
-  std::vector<CertificateFiles> certificates;  // at least one
+  std::vector<CertificateFiles> certificates;  // at least one certificate
   TlsVersion min_version = TlsVersion::Tls12;
   std::string client_ca{};   // PEM file: authorities that sign client certificates; empty: weir requests none
   std::string client_crl{};  // PEM file: revocation lists of these authorities; empty: none are checked

@@ -43,7 +43,7 @@ struct CostSource {
   // 0: only whole numbers are valid. Otherwise a number is multiplied by `scale` and rounded up.
   std::uint32_t scale = 0;
   std::vector<CostTerm> terms{};       // Reserve: the sum of these numbers is reserved, rounded up
-  limit::Cost most = limit::kMaxCost;  // Reserve: at most this much is reserved
+  limit::Cost most = limit::kMaxCost;  // Reserve: the largest cost that is reserved
   std::uint64_t per = 1;               // Length: octets of one unit, above 0
 };
 

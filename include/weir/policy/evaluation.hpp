@@ -137,8 +137,8 @@ class Evaluation {
   // on_store_failure = "local" to `fallback`, under their keys in the key table. The remaining charges are
   // not made.
   //
-  // `fallback` may already contain the local charges of the request, because the key table makes all charges
-  // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
+  // The caller may have put the local charges of the request into `fallback`, so that the key table makes all
+  // these charges or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::ChargeSet unanswered = ~limit::ChargeSet{0}) const;
 

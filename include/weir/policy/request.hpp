@@ -40,8 +40,8 @@ struct Request {
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
   // the share of its limit that each rule with `adapt` grants now; null: every rule grants its whole limit
   const limit::Factors* factors = nullptr;
-  AddressDigest* address_digest =
-      nullptr;         // the digest that the connection remembers; null: it remembers none
+  // where the connection remembers the digest of the client's address; null: weir remembers none
+  AddressDigest* address_digest = nullptr;
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
@@ -54,7 +54,8 @@ struct Request {
   // The following members belong to questions, which ask weir for a decision. Requests to servers have none.
   std::string_view domain{};                  // the domain that the question names; empty: none
   std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
-  const Descriptor* descriptor = nullptr;     // the one of `descriptors` that a rule is being tested against
+  // the element of `descriptors` against which a rule is being tested; null: none is selected
+  const Descriptor* descriptor = nullptr;
   // The cost that the question states. This cost replaces Rule::cost of rules without `cost_from`, but not of
   // concurrency limits. If a descriptor has its own cost, that cost counts instead. 0: the question only
   // checks all its limits, and nothing is charged.

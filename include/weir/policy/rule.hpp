@@ -247,7 +247,7 @@ struct Rule {
 // AppliedLimiter::variant.
 inline constexpr std::size_t kMostVariants = 65'534;
 
-// The limiter of a rule that applies to one request.
+// The limiter that a rule applies to one request.
 struct AppliedLimiter {
   const limit::Limiter* limiter;     // the limiter to enforce
   const limit::Limiter* advertised;  // what clients see; lower than `limiter` if there is a soft limit

@@ -25,9 +25,9 @@ class RuleFinder {
     std::vector<const Rule*> rules;
   };
   // Returns the rules whose conditions on host, method, path, domain and descriptors may hold for the
-  // request, in order. If few rules remain by domain and descriptors (at most MatchIndex::kFew), may ignore
-  // their conditions on host, method and path. The list refers to `scratch`, which find() overwrites.
-  // REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
+  // request, in order. If at most MatchIndex::kFew rules fit the domain and the descriptors, may ignore the
+  // conditions of these rules on host, method and path. The list refers to `scratch`, which find()
+  // overwrites. REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Scratch& scratch) const;
 
  private:

@@ -58,7 +58,7 @@ class ServerHealth {
   // may try the server after the length of the ejection, the next request after twice that time, and so on.
   //
   // `owed`: true if the client has not sent the whole body, and may never send it. A trial with `owed`
-  // prevents only other trials with `owed`, for as long as the ejection lasted.
+  // prevents only other trials with `owed`, until the length of the last ejection has passed again.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try

@@ -41,8 +41,8 @@ NameValues values_of(const Http2Fields& fields) {
   return values;
 }
 
-// Throws std::bad_alloc if memory has run out. Ignores every other failure of an nghttp2 function, which
-// means that the stream no longer exists; the events of the stream report that.
+// Throws std::bad_alloc if `result` says that memory has run out. Ignores every other failure of an nghttp2
+// function: the stream then no longer exists, and on_closed() reports that.
 void check(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }

@@ -20,9 +20,9 @@ bool overrides_ask(const Rule& rule, const Request& request) {
   return false;
 }
 
-// Returns the first attribute of the part that the head has, or that is in the body. Before the body is
-// read, an attribute in the body counts as present, because the body may have it. Null if the part has
-// neither.
+// Returns the first attribute of the key's part that is read from the body, or for which the request has a
+// value. An attribute in the body counts as present before the body is read, because the body may have it.
+// Returns null if the part has no such attribute.
 const AttributeRef* deciding(const KeyPart& part, const Request& request) {
   const auto found = std::find_if(part.begin(), part.end(), [&](const AttributeRef& attribute) {
     return is_in_body(attribute.kind) || has_value(attribute, request);

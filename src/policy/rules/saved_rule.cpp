@@ -42,8 +42,8 @@ class VariantCollector {
   static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
     return limiter ? limiter->get() : nullptr;
   }
-  // Returns the limiter that the key table enforces: the soft limit if there is one. If the store is Redis,
-  // returns the local share of the limit, if there is one.
+  // Returns the limiter that the key table enforces: the soft limit if there is one, otherwise the limit that
+  // clients see. If the store is Redis and there is a local share, returns the local share of this limit.
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)
