@@ -36,8 +36,8 @@ struct Match {
   std::vector<HostMatch> hosts;      // one of these patterns must match the host
   std::optional<bool> https;         // the scheme: true is https, false is http
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
-  // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+' may
-  // match a blank or a plus sign.
+  // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+' in
+  // the query matches both a blank and a plus sign.
   std::vector<NamedText> headers;  // upper and lower case of names are equal
   std::vector<NamedText> query;    // names are case-sensitive
   std::vector<std::string> tiers;  // the tier must be in this list

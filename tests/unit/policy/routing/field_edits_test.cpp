@@ -85,8 +85,8 @@ TEST_F(FieldEditsTest, TellsWhetherAPlaceholderNeedsAToken) {
   EXPECT_TRUE(edits_.asks_who);
 }
 
-// A rule may set the same field in its refusals, in another spelling. The route's field must replace that
-// line.
+// A rule may set the same field in its refusals, in another spelling. The field of the route must replace the
+// field of the rule.
 TEST_F(FieldEditsTest, SetReplacesFieldsOfWeirsAnswersInEverySpelling) {
   set("X-User", "a");
   EXPECT_EQ(own("X_User: rule\r\nx.user: rule\r\nX-Users: 1\r\n"), "X-Users: 1\r\nX-User: a\r\n");
