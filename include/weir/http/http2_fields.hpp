@@ -122,7 +122,7 @@ class Http2ResponseText {
  private:
   const bool to_head_;
   const std::size_t most_;
-  std::size_t size_ = 0;  // size of the fields in lines_, computed like the bound
+  std::size_t size_ = 0;  // size of the fields in lines_, computed like the bound `most`
   std::string status_, lines_;
   bool final_ = false;      // true: the final head was written, after any interim heads
   bool has_body_ = false;   // true: the final head permits a body
