@@ -137,8 +137,8 @@ void Dial::begin() {
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// Returns the result of the attempt's wait; would_block if the attempt must wait longer. Asks a temporary
-// Wait, because a stored Wait could outlive its stream.
+// Returns the result of the attempt's wait; would_block if the attempt must wait longer. Makes a temporary
+// Wait to find the result, because a stored Wait could outlive its stream.
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
   return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);

@@ -58,7 +58,8 @@ struct Stream::Tls {
   // Returns eof if a certificate authority made the handshake to check a challenge, because that connection
   // has served its purpose.
   [[nodiscard]] ErrorCode admit() noexcept;
-  // Writes close_notify. Must be followed by the socket's FIN, which sends both in one packet.
+  // Writes close_notify. The caller must then shut down the socket for sending: its FIN goes into the same
+  // packet.
   void write_close_notify() noexcept;
   // Detaches OpenSSL from the socket. Must be called before the socket is closed, because another connection
   // may soon get the same descriptor number.

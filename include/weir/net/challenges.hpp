@@ -55,8 +55,8 @@ inline constexpr std::string_view kAcmeTls = "acme-tls/1";
 [[nodiscard]] base::Result<Challenges::Context> make_challenge_context(const std::string& pem);
 
 // Makes the context answer challenges. A handshake whose client offers kAcmeTls as the only protocol gets the
-// certificate of the pending challenge for its name. All other handshakes continue as before. The context
-// keeps `challenges` alive.
+// certificate of the pending challenge for the name that the client requests. All other handshakes continue
+// as before. The context keeps `challenges` alive.
 void answer_challenges(SSL_CTX* context, std::shared_ptr<const Challenges> challenges);
 
 }  // namespace weir::net
