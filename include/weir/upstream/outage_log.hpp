@@ -17,7 +17,8 @@ namespace weir::upstream {
 class OutageLog {
  public:
   static constexpr base::Duration kPause{60'000'000};
-  static constexpr unsigned kMostOutages = 5;  // the bound for one minute
+  // largest number of outages in one minute that are logged when they begin
+  static constexpr unsigned kMostOutages = 5;
 
   // Returns true if the outage that begins at `now` should be logged.
   [[nodiscard]] bool begins(base::TimePoint now) noexcept {

@@ -184,7 +184,7 @@ class ServerGroup {
   const Report report_;
   const net::TlsContext tls_;  // null if no server uses TLS
   const std::shared_ptr<ServerQueue> queue_;
-  const bool has_priorities_;   // not all servers have the same ServerSettings::priority
+  const bool has_priorities_;   // true: the servers do not all have the same ServerSettings::priority
   std::deque<Member> members_;  // a deque, because members cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };
