@@ -8,7 +8,7 @@
 
 namespace weir::observe {
 
-// A rule's decision about a request to which it applies.
+// A rule's decision about a request to which the rule applies.
 enum class RuleOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted, with a later departure

@@ -18,7 +18,8 @@ struct UpstreamTallies {
   Tally queued;     // requests that have waited because all servers had their maximum of requests
   Tally crowded;    // requests refused because all servers had their maximum of requests
   Tally denied;     // requests that were not sent again, because the retry budget was used up
-  // For rules with `adapt` (limit::Answers): all attempts that were answered or failed, and the failed ones.
+  // For rules with `adapt` (limit::Answers). `attempts`: attempts that were answered or failed.
+  // `attempts_failed`: attempts that failed.
   Tally attempts, attempts_failed;
   // The time of each attempt from the sent request to the head of the answer, or until weir gave up waiting.
   Histogram seconds;
