@@ -34,7 +34,7 @@ Settlement settled_by(const std::string& pointer) {
   return settlement;
 }
 
-ReportedCost told_of(const std::string& pointer, std::string_view body) {
+ReportedCost reported_by(const std::string& pointer, std::string_view body) {
   return policy::reported_cost_in_body(settled_by(pointer), body);
 }
 
@@ -44,13 +44,13 @@ void read_stream(const std::string& pointer, std::string_view body, http::Stream
   policy::StreamCost whole(settlement, format);
   whole.read(body);
   const auto records = whole.records();
-  const auto told = whole.finish();
+  const auto reported = whole.finish();
   for (std::size_t size = 1; size <= 8; ++size) {
     policy::StreamCost divided(settlement, format);
     for (std::size_t at = 0; at < body.size(); at += size) divided.read(body.substr(at, size));
     require(divided.records() == records, "the number of records does not depend on the pieces");
     const auto again = divided.finish();
-    require(again.state == told.state && again.amount == told.amount,
+    require(again.state == reported.state && again.amount == reported.amount,
             "the cost of a stream does not depend on the pieces");
   }
 }
@@ -60,15 +60,17 @@ void compare(const json::value& document, const std::string& pointer, std::strin
   json::error_code ec;
   const auto* there = document.find_pointer(json::string_view(pointer.data(), pointer.size()), ec);
   const auto cost = cost_of(pointer, body, 0);
-  const auto told = told_of(pointer, body);
+  const auto reported = reported_by(pointer, body);
   if (there == nullptr) {
     require(!cost || *cost == kOtherwise, "where nothing stands, no cost is read");
-    require(told.state != ReportedCost::State::Amount, "where nothing stands, no amount is read");
+    require(reported.state != ReportedCost::State::Amount, "where nothing stands, no amount is read");
     return;
   }
-  if (there->is_null()) return require(!cost && told.state != ReportedCost::State::Amount, "null is no cost");
+  if (there->is_null())
+    return require(!cost && reported.state != ReportedCost::State::Amount, "null is no cost");
   if (there->is_object() || there->is_array() || there->is_bool())
-    return require(!cost && told.state == ReportedCost::State::Unreadable, "what is no number is no cost");
+    return require(!cost && reported.state == ReportedCost::State::Unreadable,
+                   "what is no number is no cost");
   if (!there->is_int64() && !there->is_uint64()) return;
   const bool fits = (there->is_uint64() && there->get_uint64() <= limit::kMaxCost) ||
                     (there->is_int64() && there->get_int64() >= 0 &&
@@ -77,7 +79,7 @@ void compare(const json::value& document, const std::string& pointer, std::strin
   // If a member occurs twice, weir reads no cost from the document. Boost.JSON uses the last of the two
   // members.
   require(!cost || (fits && *cost == number), "a cost is the number that stands there");
-  require(told.state != ReportedCost::State::Amount || !fits || told.amount == number,
+  require(reported.state != ReportedCost::State::Amount || !fits || reported.amount == number,
           "an amount is the number that stands there");
 }
 
@@ -88,7 +90,7 @@ void read_any(std::string_view body, const std::string& pointer) {
   const auto document = json::parse(json::string_view(body.data(), body.size()), ec, {}, options);
   if (!ec) return compare(document, pointer, body);
   require(body.empty() || !cost_of(pointer, body, 0), "what is no JSON has no cost");
-  require(told_of(pointer, body).state != ReportedCost::State::Amount, "what is no JSON tells no amount");
+  require(reported_by(pointer, body).state != ReportedCost::State::Amount, "what is no JSON tells no amount");
 }
 
 void read_plain(Input& in) {
@@ -100,8 +102,9 @@ void read_plain(Input& in) {
     pointer.insert(0, array ? "/2" : "/a~1~0");
   }
   require(cost_of(pointer, body, 0) == number, "a plain number is found");
-  const auto told = told_of(pointer, body);
-  require(told.state == ReportedCost::State::Amount && told.amount == number, "a plain amount is found");
+  const auto reported = reported_by(pointer, body);
+  require(reported.state == ReportedCost::State::Amount && reported.amount == number,
+          "a plain amount is found");
 }
 
 }  // namespace

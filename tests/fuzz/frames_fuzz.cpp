@@ -16,7 +16,7 @@ using Kind = FrameScanner::Kind;
 
 // Returns, as text, the kind of each frame and the position after the frame's header. Feeds the input in
 // pieces of at most `cut` bytes.
-std::string told(std::string_view input, FrameScanner::Sender sender, std::size_t cut) {
+std::string frames_found(std::string_view input, FrameScanner::Sender sender, std::size_t cut) {
   FrameScanner scanner(sender);
   std::string text;
   std::size_t taken = 0;
@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   const auto sender = (bytes[0] & 1) != 0 ? FrameScanner::Sender::Client : FrameScanner::Sender::Server;
-  const auto whole = told(input, sender, std::max<std::size_t>(input.size(), 1));
-  require(told(input, sender, 1) == whole, "octet by octet the same");
-  require(told(input, sender, std::size_t{bytes[0]} / 2 + 1) == whole, "in pieces the same");
+  const auto whole = frames_found(input, sender, std::max<std::size_t>(input.size(), 1));
+  require(frames_found(input, sender, 1) == whole, "octet by octet the same");
+  require(frames_found(input, sender, std::size_t{bytes[0]} / 2 + 1) == whole, "in pieces the same");
   return 0;
 }
