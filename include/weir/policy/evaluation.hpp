@@ -29,7 +29,7 @@ namespace weir::policy {
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
 // Returns the first part of the rule's key for which the request has several different values. Returns
-// nullopt if all values agree.
+// nullopt if the request has different values for no part.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
 // Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request
