@@ -212,7 +212,8 @@ ErrorCode Stream::Tls::admit() noexcept {
   return {};
 }
 
-// Reads as many records as have arrived, because one long write costs less than a write for each record.
+// Reads all records that have arrived, so that the caller can forward them together: one long write costs
+// less than a write for each record.
 std::size_t Stream::read_records(char* at, std::size_t size, ErrorCode& ec) {
   ec = std::exchange(tls_->read_failure, {});
   std::size_t got = 0;

@@ -232,8 +232,8 @@ bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
   return false;
 }
 
-// Makes weir send clients the subjects of the trusted certificates. A client uses them to choose its own
-// certificate. Returns false on an error.
+// Makes weir send the subjects of the trusted certificates to clients. A client uses these subjects to choose
+// its own certificate. Returns false on an error.
 bool name_authorities(SSL_CTX* context) {
   const auto* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
   for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
