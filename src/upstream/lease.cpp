@@ -158,8 +158,8 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
                                                std::string& fault) {
   const auto location = member().location();
   address_changes_ = location.address_changes;
-  // The task holds its own reference, because another connection may replace the pool's TLS session during
-  // the connect.
+  // The task holds its own reference to the TLS session, because another connection may replace the pool's
+  // session during the connect.
   const auto session = net::share(pool_->sessions_[server_].get());
   const net::Dial::Target target{*location.addresses, location.first, proxy_header,
                                  member().tls(session.get())};

@@ -33,8 +33,9 @@ struct ResolvedUpstream {
                                              const ServerGroup* older);
 
 // Must be called at a reload, with the group of the same upstream before the reload. Restores the order of
-// each server's addresses, because name servers rotate addresses. If the look-up of a name or of a service
-// has failed, takes over its addresses or servers from `older`.
+// each server's addresses, because name servers rotate addresses. If the look-up of a server's name has
+// failed, takes over the server's addresses from `older`. If the look-up of the service has failed, takes
+// over the servers from `older`.
 void keep_known(ResolvedUpstream& upstream, const ServerGroup& older);
 
 }  // namespace weir::upstream
