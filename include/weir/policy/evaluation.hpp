@@ -32,8 +32,8 @@ namespace weir::policy {
 // nullopt if the request has different values for no part.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
-// Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request
-// lacks or has in an invalid form. The client is at fault.
+// Why weir rejects a request before it checks any limit. Usually an enforced rule needs a value that the
+// request lacks or has in an invalid form, so the client is at fault.
 struct Rejection {
   const Rule* rule = nullptr;     // null: no rejection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below

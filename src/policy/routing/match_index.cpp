@@ -99,7 +99,8 @@ void MatchIndex::add_path(const Request& request, std::string_view path,
   add_host("", method, compared, positions);
   if (!host.empty()) add_host(host, method, compared, positions);
   if (longest_suffix_ == 0) return;
-  // The first suffix of the host that is at most as long as the longest suffix in the index.
+  // The position in the host at which the search for suffixes begins. No suffix in the index is longer than
+  // longest_suffix_.
   const auto first = host.size() - std::min(host.size(), longest_suffix_);
   for (auto dot = host.find('.', first); dot != std::string_view::npos; dot = host.find('.', dot + 1))
     add_host(host.substr(dot), method, compared, positions);
