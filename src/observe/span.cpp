@@ -49,8 +49,8 @@ std::uint64_t nanoseconds(base::TimePoint at) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
 }
 
-// Returns the text, cut to kLongestText octets, in valid UTF-8, which protobuf requires, and without control
-// characters.
+// Returns the text without control characters and in valid UTF-8, which protobuf requires. Cuts the text to
+// kLongestText octets.
 std::string printable(std::string_view text) {
   std::string good;
   auto rest = text.substr(0, kLongestText);
