@@ -23,7 +23,8 @@ namespace weir::limit {
 using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, FixedWindow, SlidingWindow,
                              SlidingLog, Concurrency, AdaptiveConcurrency>;
 
-// Returns the outcome and the new state of one request. For a SlidingLog, the cell is a log with one entry.
+// Returns the outcome and the new state of one request. REQUIRES: the cell of a SlidingLog is a log of one
+// entry. (For logs of several entries see SlidingLog::Answer.)
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
 // Returns the key's state as if an earlier charge had not happened. For a bucket this is exact, unless the

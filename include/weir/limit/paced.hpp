@@ -43,8 +43,11 @@ class Gcra {
 
 // Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
 // If all requests have the same cost, at most `queue` requests wait; a request that departs at once does not
-// count. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
-// requests. So a request is checked as if all requests ahead had its own cost.
+// count. No request waits longer than `max_wait`.
+//
+// If costs differ, `queue` holds only approximately. The state is the time that all waiting requests need,
+// and does not say how many they are. So a new request is checked as if each waiting request had the cost of
+// the new one.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,

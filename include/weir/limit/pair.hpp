@@ -46,8 +46,10 @@ namespace weir::limit {
   return own;
 }
 
-// Returns the key's state after a charge that the limiter itself would reject. For a SlidingLog, the cell is
-// a log with one entry, and `most` is the result of most_counted(). REQUIRES: counts_beyond(limiter).
+// Returns the key's state after a charge that this limiter would reject, but that the deciding limiter
+// admits. `most`: for a SlidingLog, the result of most_counted(); unused for other limiters. REQUIRES:
+// counts_beyond(limiter). The cell of a SlidingLog must be a log of one entry, as in an overflow cell: the
+// key table itself charges logs of several entries.
 [[nodiscard]] Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                                      Cost most) noexcept;
 

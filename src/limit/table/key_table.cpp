@@ -75,7 +75,8 @@ Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const 
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
-// Does what inherited() does, for a caller that does not hold the lock of the overflow cells.
+// Returns the state with which a new slot of this key starts, as inherited() does. Takes the lock of the
+// overflow cells, but only if a cell of the rule may still hold a charge.
 Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   if (!overflow.may_be_live(charge.rule, now)) return {};
   const std::lock_guard lock(overflow.mutex);

@@ -34,7 +34,8 @@ struct KeyTable::Impl {
     Step step;                // the outcome and new state; for a log, `next` is unused
     std::uint64_t mark = 0;   // for a log: the time step (mark) at which to enter the cost
     LogStore::Ref spare = 0;  // for a log: the chunk reserved for the entry
-    Cost most = 0;  // if a log is charged beyond its limit: the units that the log keeps; otherwise 0
+    // if a log is charged beyond its limit: the most units that it may keep (most_counted()); otherwise 0
+    Cost most = 0;
   };
 
   explicit Impl(std::size_t max_keys)
@@ -120,8 +121,8 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-  // Return the state with which a new slot of the charge's key starts. The caller of inherited() must hold
-  // the lock of the overflow cells; the caller of fresh() must not.
+  // Both return the state with which a new slot of the charge's key starts. The caller of inherited() must
+  // hold the lock of the overflow cells. The caller of fresh() must not, because fresh() may take the lock.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 

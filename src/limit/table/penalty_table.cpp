@@ -45,7 +45,9 @@ bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalt
     }
     if (has_room(rule, kMostAdded)) return violate_or_throw(key, rule, penalty, now);
   } catch (const std::bad_alloc&) {
-    drop_unused(rule);  // removes the rule's account; the exception has changed nothing else
+    // Before it threw, violate_or_throw() may have added an empty account for the rule. It has changed
+    // nothing else, because its other changes follow its last allocation.
+    drop_unused(rule);
   }
   ++lost_;
   return false;

@@ -57,7 +57,8 @@ class PenaltyTable {
   struct Entry {
     PenaltyState state{};
     base::TimePoint forgotten_at{};
-    std::uint16_t account = 0;  // the RuleIndex that pays for the entry; kRestored: none yet
+    // the RuleIndex whose account includes the entry; kRestored: the entry came from a snapshot
+    std::uint16_t account = 0;
   };
   static constexpr std::uint16_t kRestored = kMaxRules;
   // Returns the key's own bits as its hash, because a key is a digest under a secret key, and so random.
@@ -70,12 +71,12 @@ class PenaltyTable {
   [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
   [[nodiscard]] std::size_t used() const noexcept { return used_ + by_account_.size() * kAccountBytes; }
   void give_back(const Entry& entry) noexcept;
-  // Removes the account from by_account_ if it pays for no entry.
+  // Removes the account of a rule from by_account_ if the rule has no entry left.
   void drop_unused(std::uint16_t account) noexcept;
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
 
   boost::unordered_flat_map<Key, Entry, KeyHash> entries_;
-  // for each account (RuleIndex) that has entries: the bytes of these entries
+  // The accounts: for each RuleIndex that has entries, the bytes of these entries.
   boost::unordered_flat_map<std::uint16_t, std::size_t> by_account_;
   std::size_t bytes_ = 0, used_ = 0;  // used_: bytes of all entries
   base::TimePoint next_sweep_{};      // when a full table may be swept again

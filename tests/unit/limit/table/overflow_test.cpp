@@ -50,7 +50,9 @@ Pair random_pair(Dice& dice) {
   }
 }
 
-// Sends the same requests to the table and to two states that the test computes itself.
+// A key table without a free slot, so that all keys use its overflow cells. Sends the same requests to the
+// table and to a model of these cells: one state for each limiter of the pair, which the test computes
+// itself.
 class FullTable {
  public:
   FullTable(Dice& dice, const Pair& pair) : dice_(dice), pair_(pair), table_(16), now_(dice.start()) {
