@@ -23,8 +23,7 @@ struct ChargeSource {
   // applies to the whole request.
   std::uint32_t descriptors = 0;
   // For a rule with `overdraft`: the units that weir charges after the decision, whatever the decision is.
-  // The
-  // charge in the bill only checks the limit, so its limit::Charge::cost is 0.
+  // The charge in the bill only checks the limit, so its limit::Charge::cost is 0.
   limit::Cost overdraft = 0;
 };
 

@@ -97,9 +97,10 @@ class FormNames {
  private:
   friend class FormNameSearch;
   struct Entry {
-    std::string pattern;  // the name with '_' in place of ' ', '.' and '[', as PHP reads names
-    std::string name;     // the name in lower case
-    std::size_t value;    // the index of the value
+    // the name with '_' for each ' ', '.' and '[', because PHP may read these octets so
+    std::string pattern;
+    std::string name;   // the name in lower case
+    std::size_t value;  // the index of the value
   };
 
   // A field name with brackets. BracketedNames stores it under the name with only one '[' between two parts,

@@ -51,8 +51,9 @@ struct Match {
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::vector<std::string> listeners;  // the listener must be in this list
   std::vector<std::string> domains;    // the domain of the question must be in this list
-  // The descriptor must have all these values; keys are case-sensitive. If no descriptor was selected
-  // (Request::descriptor), one descriptor of the question must have them.
+  // The descriptor against which the rule is being tested (Request::descriptor) must have all these values;
+  // keys are case-sensitive. If Request::descriptor is null, some descriptor of the question must have all of
+  // them.
   std::vector<NamedText> descriptor;
   // the matched route must be in this list; set by set_routes(); unused in a route's own conditions
   std::vector<std::string> routes;

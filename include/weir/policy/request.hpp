@@ -54,7 +54,8 @@ struct Request {
   // The following members belong to questions, which ask weir for a decision. Requests to servers have none.
   std::string_view domain{};                  // the domain that the question names; empty: none
   std::span<const Descriptor> descriptors{};  // the named values of the question, at most kMaxCharges
-  // the element of `descriptors` against which a rule is being tested; null: none is selected
+  // the element of `descriptors` against which a rule is being tested; null: the rule is tested against the
+  // whole question
   const Descriptor* descriptor = nullptr;
   // The cost that the question states. This cost replaces Rule::cost of rules without `cost_from`, but not of
   // concurrency limits. If a descriptor has its own cost, that cost counts instead. 0: the question only

@@ -46,7 +46,7 @@ enum class Attribute : std::uint8_t {
   City,
   Region,
   Asn,
-  Descriptor,  // has the key of a descriptor's value as its name
+  Descriptor,  // its name is the key of an entry in the descriptor (DescriptorEntry::key)
   Domain,
 };
 

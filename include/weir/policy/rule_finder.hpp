@@ -31,9 +31,9 @@ class RuleFinder {
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Scratch& scratch) const;
 
  private:
-  MatchIndex for_requests_;  // the rules that any request can meet
-  QuestionIndex for_questions_;
-  bool returns_all_ = true;  // find() returns all rules: they are few, and none is for questions only
+  MatchIndex for_requests_;      // all other rules than those of for_questions_
+  QuestionIndex for_questions_;  // the rules that apply to questions only
+  bool returns_all_ = true;      // find() returns all rules: they are few, and none is for questions only
 };
 
 // Which rules first_beyond() counts: those whose key every request has, or nearly every request.

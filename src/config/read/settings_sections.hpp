@@ -166,7 +166,8 @@ void read_question_conditions(const TableReader& table, const ReadContext& conte
 // Reports a mistake if the rule needs a descriptor, so that it applies to questions only, and has `bandwidth`
 // or `messages`. Questions have no body and no messages.
 void check_questions(const TableReader& table, const policy::Rule& rule);
-// Reads `overdraft`: whether questions are charged beyond the rule's limit. Must be called after all other
+// Reads `overdraft`. With this setting, a question (a request for a decision, from a program that asks weir)
+// is charged its whole cost, even if that cost exceeds the rule's limit. Must be called after all other
 // settings of the rule were read.
 void read_overdraft(const TableReader& table, policy::Rule& rule);
 // Reads the settings `body_contains`, `json` and `max_body` of a match.

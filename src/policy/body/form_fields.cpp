@@ -14,8 +14,9 @@ namespace {
 
 using http::Plus;
 
-// Returns the octet that replaces `c` in the patterns of names. PHP reads a blank, a '.' and some '[' in a
-// name as '_'.
+// Returns the octet that stands for `c` in FormNames::Entry::pattern: '_' for a blank, '.' and '[', otherwise
+// `c` itself. PHP reads blanks, dots and some '[' in a name as '_'. So names that PHP may confuse have equal
+// patterns.
 unsigned char pattern_octet(char c) noexcept {
   return static_cast<unsigned char>(c == ' ' || c == '.' || c == '[' ? '_' : c);
 }

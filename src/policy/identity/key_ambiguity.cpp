@@ -68,8 +68,8 @@ std::optional<Ambiguity> ambiguity_of(const AttributeRef& attribute, const Reque
   }
 }
 
-// Returns true for attributes that may have several different values, or values that servers read in
-// different ways.
+// Returns true for attributes of which a request may have several different values, or a value that servers
+// read in different ways.
 bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   switch (attribute.kind) {
     case Attribute::Header:
@@ -114,9 +114,10 @@ std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const 
 }
 
 // Returns the first ambiguity of the part's attributes. The first attribute for which the request has a value
-// decides the key. The function ignores the attributes after it, except those that a server may prefer:
-// * If the deciding attribute is in the query, later attributes in the body must have no value.
-// * If the deciding attribute is in the body, later attributes in the body or the query must have no value.
+// decides the key. The function ignores the attributes after it, except those that a server may prefer. A
+// value of such an attribute is an ambiguity, too:
+// * a value in the body, if the deciding attribute is in the query;
+// * a value in the body or in the query, if the deciding attribute is in the body.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
   const AttributeRef* deciding = nullptr;  // the attribute in the body or the query that decides the key
   for (const auto& attribute : part) {
