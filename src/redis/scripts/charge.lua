@@ -286,7 +286,9 @@ local charged = ARGV[3] and {}
 local kinds, known
 local last = 0
 for bill = 1, bills do
-  local first, verdict, decided = last + 1, 1, false -- decided: true if the previous line fits
+  -- decided: whether the line before fits (nil: weir must ask again with other calendar windows). Lines with
+  -- enforced = 3 and lines of Kind.Penalty depend on it.
+  local first, verdict, decided = last + 1, 1, false
   last = last + byte(counts, bill)
   for i = first, last do
     if charged and charged[keys[i]] then

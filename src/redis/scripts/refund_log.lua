@@ -31,8 +31,9 @@
       return log
     end
 
-    -- Returns the functions of string_log() for a list. Reads the list from its end, 64 entries at a time. If an entry
-    -- changes, its sum and all later sums change too, so keep() writes all entries from the first changed entry on.
+    -- Returns the functions of string_log() for a log in a Redis list. An element has the instant and the cost of an
+    -- entry, and the sum of all costs up to this entry. If an entry changes, its own sum and all later sums change, so
+    -- keep() writes all entries from the first changed entry on. Reads the list from its end, 64 entries at a time.
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
