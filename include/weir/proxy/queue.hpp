@@ -109,8 +109,9 @@ class Queue {
   [[nodiscard]] std::size_t waiting(const limit::Key& lane) const;
   // Returns the number of waiting requests of a client in a lane.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
-  // Returns when the client's next ticket departs if no ticket joins or leaves. Ignores not_before. REQUIRES
-  // that the client has a ticket in the lane.
+  // Returns when the client's next ticket departs if no ticket joins or leaves, and if no ticket of the lane
+  // has a not_before (QueueTicket). Otherwise the ticket may depart earlier or later. REQUIRES that the
+  // client has a ticket in the lane.
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
   // Returns next_turn() if the client has at least `most` waiting requests, else nullopt. REQUIRES most > 0.
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,

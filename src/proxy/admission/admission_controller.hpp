@@ -93,9 +93,9 @@ class AdmissionController {
   [[nodiscard]] policy::Decision decision_for_descriptor(std::size_t descriptor) const {
     return policy::decide_for_descriptor(std::span(bills_).first(decisive_count_), decided_at_, descriptor);
   }
-  // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
-  // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state
-  // the same time. REQUIRES decision.rule.
+  // Returns when the key's state under the decision's rule is fresh again, by the clock of the key's store
+  // (Redis's or the machine's). weir does not convert Redis's time to its own clock, because the results
+  // would then differ from answer to answer within one window. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this is the time after
   // the answer, so Redis's outcomes may describe an earlier time.

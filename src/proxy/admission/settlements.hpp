@@ -72,10 +72,10 @@ class Settlements final : public BodyObserver {
   // charges whose rule does not read its cost in the request.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
-  // Charges the overdrafts (policy::Rule::overdraft) of the checks in `bill`, whatever their outcomes. Each
-  // outcome then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when
-  // `store` has checked the bill, by the store's clock. `lines`: the positions in `bill` of the checks to
-  // charge.
+  // Charges the rules with `overdraft`. In `bill`, each charge of such a rule only checks the limit, at cost
+  // 0. This function charges its whole cost (ChargeSource::overdraft), whatever its outcome. Each outcome
+  // then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when `store`
+  // has checked the bill, by the store's clock. `lines`: the positions in `bill` of the checks to charge.
   void overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
                 limit::ChargeSet lines = ~limit::ChargeSet{0});
 

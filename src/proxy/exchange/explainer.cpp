@@ -273,7 +273,7 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-// Returns when the key is completely unused again, as AdmissionController::reset_at() does.
+// Returns when the key's state equals that of a fresh key again, as AdmissionController::reset_at() does.
 base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
