@@ -57,7 +57,8 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  // true: cancels the departure that the replay promised; false: cancels `what.departure`
+  // Used only if `what` is a refund, which cancels a departure. True: it cancels the departure that the
+  // replay gave the request; false: the departure in the log (`what.departure`).
   bool departs_now = false;
 };
 

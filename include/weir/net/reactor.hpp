@@ -118,7 +118,7 @@ class Port : public detail::AutoUnlink {
       registration_ = nullptr;
     }
     const bool ready_;
-    Wait** registration_;  // where the port stores the address of this Wait; null after release()
+    Wait** registration_;  // where the Port stores the address of this Wait; null after leave()
   };
   // readable() waits until a read may succeed, writable() until a write may succeed. Both return
   // operation_aborted after cancel(). At most one wait of each kind may run at a time.

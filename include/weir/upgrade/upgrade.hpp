@@ -65,7 +65,9 @@ class Upgrade {
   };
   struct Timeouts {
     base::Duration start;  // time limit for the new process to become ready
-    base::Duration pause;  // time limit for requests that wait for a decision
+    // Time limit from the call of Callbacks::pause until the new process serves. Requests wait for their
+    // decision so long. If the time is exceeded, the upgrade fails, and this process decides requests again.
+    base::Duration pause;
   };
 
   // `log` and the objects that `callbacks` uses must outlive this object.
