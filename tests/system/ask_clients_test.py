@@ -135,7 +135,7 @@ class Python(TestCase):
         self.assertEqual(client.decide({**question, "cost": 51})[0]["allowed"], False)
         self.assertEqual(client.decide({**question, "cost": 50})[0]["allowed"], True)
 
-    def test_threads_share_a_client(self):
+    def test_threads_that_share_a_client_get_exactly_the_limit(self):
         client = self.client()
 
         def work(_):

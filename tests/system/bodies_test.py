@@ -463,7 +463,7 @@ class BodyMemory(BodiesTestCase):
             self.assertIn(b"the request body is longer than max_body_memory", refused.body)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
 
-    def test_body_that_only_a_shadow_rule_reads_is_forwarded_if_the_body_memory_is_in_use(self):
+    def test_body_that_only_a_shadow_rule_reads_is_forwarded_if_the_body_memory_is_full(self):
         words = rule("risky", "1000/day", key="[]", mode='"shadow"',
                      match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         weir = self.weir(words)

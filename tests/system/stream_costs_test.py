@@ -197,7 +197,7 @@ class EstimatesInMemory(StreamCosts):
             self.assertNotIn(b"\n\n", rest, "the event has no end")
         self.await_settled(weir, "tokens", cut=1)
 
-    def test_streams_of_one_http2_connection_exceed_their_budget_by_no_event(self):
+    def test_streams_of_one_http2_connection_together_never_exceed_their_budget(self):
         weir = self.estimated(300, **H2C)
         self.send(200)
         with Http2Client(weir.port) as client:
@@ -215,7 +215,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
-    def test_many_concurrent_streams_exceed_their_budget_by_no_event(self):
+    def test_concurrent_streams_together_never_exceed_their_budget(self):
         weir = self.estimated(300)
         self.send(200)
         bodies = together(8, lambda _: self.events_of(weir.get("/")))
@@ -343,7 +343,7 @@ class EstimatesInRedis(shared_settlement_test.SettlementInRedis, EstimatesInMemo
             self.upstream.reply = answer(b'{"n":1}')
             eventually(lambda: client.get("/").status == 200, "Redis answers again")
 
-    def test_streams_through_two_instances_exceed_their_budget_by_no_event(self):
+    def test_streams_through_two_instances_together_never_exceed_their_budget(self):
         cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
         one = rule("tokens", "300/day", key='["ip"]', algorithm='"fixed_window"', cost=cost)
         weirs = [self.weir(one, secret="test") for _ in range(2)]

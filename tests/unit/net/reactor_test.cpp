@@ -97,8 +97,9 @@ TEST_F(ReactorTest, KernelIsPolledAgainIfMoreEventsAreReadyThanTheArrayHolds) {
   EXPECT_EQ(many.polls().front(), before + 1) << "the first coroutine ran before all ports knew their events";
 }
 
-// A turn of the loop fetches at most 2,048 events. Ports beyond that number do not know of their events yet.
-TEST_F(ReactorTest, ReportsThatLeaveEventsInTheKernelAreNotCountedAsPolls) {
+// A turn of the loop fetches at most 2,048 events, so it leaves events of this test in the kernel. The ports
+// of these events do not know of them yet.
+TEST_F(ReactorTest, PollCountsOnlyOnceTheKernelHasNoMoreEvents) {
   constexpr int kMany = 2100;
   rlimit descriptors{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);

@@ -266,7 +266,7 @@ TEST_F(Collect, BillHasAtMostItsMaximumNumberOfCharges) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, ChargesThatRemainInABillKeepTheirOrder) {
+TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});

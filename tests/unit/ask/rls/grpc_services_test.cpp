@@ -86,7 +86,7 @@ TEST(GrpcHealth, RequestNamesTheService) {
   EXPECT_FALSE(health_service("\x0a\x05x"));
 }
 
-TEST(GrpcHealth, AnswerHasTheStatus) {
+TEST(GrpcHealth, AnswerEncodesTheServingStatus) {
   std::string text;
   append_health(text, GrpcHealth::NotServing);
   EXPECT_EQ(text, "\x08\x02");

@@ -218,7 +218,8 @@ TEST_F(CachedRefusals, DoNotApplyAfterTheLimitOfTheRuleHasChanged) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // the rule has another limiter now
 }
 
-// A lower cost may fit into a gap (free time slots of the bucket) that was too small for the higher cost.
+// A refund can leave a gap: free time slots of the bucket, between the slots of other charges. A lower cost
+// may fit into a gap that was too small for the higher cost.
 TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
@@ -235,9 +236,9 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// The cache must not store the answer to a charge that fits into returned time slots: a later request may
-// find these slots used up.
-TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
+// The bill is refused because of its other charge, but this charge fits into a gap that a refund has left.
+// The cache must not store Redis's answer about the gap: a later request may find the gap filled.
+TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeThatFitsIntoAGap) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
     return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
