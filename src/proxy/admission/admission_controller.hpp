@@ -94,8 +94,8 @@ class AdmissionController {
     return policy::decide_for_descriptor(std::span(bills_).first(decisive_count_), decided_at_, descriptor);
   }
   // Returns when the key's state under the decision's rule is fresh again, by the clock of the key's store
-  // (Redis's or the machine's). weir does not convert Redis's time to its own clock, because the results
-  // would then differ from answer to answer within one window. REQUIRES decision.rule.
+  // (Redis's or the machine's). Redis's time is not converted to weir's clock, because the results would then
+  // differ from answer to answer within one window. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this is the time after
   // the answer, so Redis's outcomes may describe an earlier time.
