@@ -26,8 +26,8 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns the most units that the log `limiter` keeps while another limiter, `decider`, decides about the
-// requests: the larger of both quotas.
+// Returns the most units that a log may keep while another limiter, `decider`, decides about the requests:
+// the larger of both quotas. `limiter`: the limiter of the log.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }

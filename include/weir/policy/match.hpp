@@ -157,8 +157,8 @@ struct Match {
   enum class OfToken : std::uint8_t { Unmet, Ignored };  // how to treat conditions on an unverified token
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
-  // Return the first condition in `claims` (`headers`, `query`, `json`, `descriptor`) that no value meets;
-  // null: all conditions are met.
+  // Each returns the first condition in `claims` (`headers`, `query`, `json`, `descriptor`) that no value
+  // meets; null: all conditions are met.
   [[nodiscard]] const NamedText* unmet_claim(const ClientIdentity& client) const;
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;

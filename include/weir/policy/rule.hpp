@@ -40,9 +40,9 @@ enum class Attribute : std::uint8_t {
   Claim,  // has a name (AttributeRef::name)
   CertSubject,
   Upstream,
-  PathSegment,  // has a number as its name: "2" is the second segment
-  Json,         // has a JSON pointer as its name
-  Form,         // has the name of a form field as its name
+  PathSegment,  // its name is a number: "2" is the second segment
+  Json,         // its name is a JSON pointer
+  Form,         // its name is the name of a form field
   City,
   Region,
   Asn,
