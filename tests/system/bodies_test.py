@@ -421,7 +421,7 @@ class BodyMemory(BodiesTestCase):
         words = rule("risky", "1000/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         return super().weir(*(rules or [words]), server='max_body_memory = "256KiB"', **more)
 
-    def test_request_with_a_body_gets_503_if_the_body_memory_is_in_use(self):
+    def test_request_with_a_body_gets_503_if_the_body_memory_is_full(self):
         weir = self.weir()
         first = self.begin(weir, 90_000)
         eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "the first body is read")

@@ -64,7 +64,7 @@ TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
 }
 
 // Descriptors that are readable from the beginning, each with a Port and a coroutine. When a coroutine
-// resumes, it notes the number of polls.
+// resumes, it notes Reactor::polls(): how often the kernel has reported all its events.
 class ReadyPorts {
  public:
   ReadyPorts(asio::io_context& context, int count) {
