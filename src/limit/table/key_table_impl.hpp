@@ -84,9 +84,9 @@ struct KeyTable::Impl {
   void follow(const Charge& charge, const ChargeCheck& decider, base::TimePoint now, ChargeCheck& line,
               const Locks& locks) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const ChargeCheck& line);
-  // Both apply the key's penalty to the outcome of its limiter. check_penalty() changes no state. judge()
-  // also notes a violation if the key's own state (not an overflow cell) refused the charge and no penalty
-  // runs. REQUIRES: the charge has a penalty, and the caller holds the shard's lock.
+  // Both apply the key's penalty to the outcome of its limiter. Only judge() may change a state: it notes a
+  // violation if the key's own state (not an overflow cell) refused the charge while no penalty ran.
+  // REQUIRES: the charge has a penalty, and the caller holds the shard's lock.
   static void check_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
                             Outcome& outcome) noexcept;
   static void judge(Shard& shard, const Charge& charge, base::TimePoint now, Outcome& outcome) noexcept;
