@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kTrialPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits or log entries of one key; more than a string can have
+constexpr int kManyCharges = 70;  // number of permits or log entries of one key; more than a string can have
 
 class Trial {
  public:
@@ -27,43 +27,43 @@ class Trial {
       : loop_(loop),
         found_(found),
         tries_again_(settings.topology != Topology::Standalone),
-        store_(loop.get_executor(), patient(settings)) {}
+        store_(loop.get_executor(), with_short_lease(settings)) {}
 
   void run() {
     store_.start();
-    turn_until(
+    run_loop_until(
         [&] { return store_.state() == StoreState::Up || (!tries_again_ && !store_.last_error().empty()); });
     if (store_.state() != StoreState::Up) return note(store_.last_error());
-    see_through(charge_and_refund());
-    crowd({random_key(), &long_log_}, kCrowd, entered_);
-    crowd(place_, kCrowd, placed_);
-    const auto told = store_.stats().refunds.load();
+    run_to_end(charge_and_refund());
+    charge_often({random_key(), &long_log_}, kManyCharges, log_entries_);
+    charge_often(permit_charge_, kManyCharges, permits_);
+    const auto refunds_before = store_.stats().refunds.load();
     // Waits until the store has sent a renewal.
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });
-    for (; placed_ > 0; --placed_) store_.release(place_);
-    see_through(hear_the_rest());
+    run_loop_until([&] { return permits_ == 0 || store_.stats().refunds.load() > refunds_before; });
+    for (; permits_ > 0; --permits_) store_.release(permit_charge_);
+    run_to_end(await_refunds());
     store_.stop();
-    turn_until([&] { return done_; });
+    run_loop_until([&] { return done_; });
   }
 
  private:
   // Returns the settings with a short lease_time, so that a permit is renewed soon.
-  static RedisSettings patient(RedisSettings settings) {
+  static RedisSettings with_short_lease(RedisSettings settings) {
     settings.timeout = kTrialPatience;
     settings.lease_time = 300ms;
     return settings;
   }
-  void turn_until(const std::function<bool()>& done) {
+  void run_loop_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 2 * kTrialPatience;
     while (!done() && std::chrono::steady_clock::now() < end) {
       loop_.restart();
       loop_.run_one_for(10ms);
     }
   }
-  void see_through(net::Task<void> task) {
+  void run_to_end(net::Task<void> task) {
     done_ = false;
     net::spawn(loop_.get_executor(), std::move(task), [](const std::exception_ptr&) {});
-    turn_until([&] { return done_; });
+    run_loop_until([&] { return done_; });
   }
 
   net::Task<void> charge_and_refund() {
@@ -79,30 +79,30 @@ class Trial {
     done_ = true;
   }
 
-  // Charges a key `size` times: more often than the scripts store permits or log entries in a string. So the
-  // scripts must make a sorted set or a list. Waits while kMostUnanswered calls have no reply, so that each
+  // Charges a key `times` times: more often than the scripts store permits or log entries in a string. So the
+  // scripts must make a sorted set or a list. Waits while kBusyCalls calls have no reply, so that each
   // charge gets a script call of its own.
-  void crowd(const limit::Charge& charge, int size, int& admitted) {
-    for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
-      turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
-      ++under_way_;
+  void charge_often(const limit::Charge& charge, int times, int& admitted) {
+    for (int i = 0; i < times && found_.obstacles.empty(); ++i) {
+      run_loop_until([&] { return in_flight_ < Pipeline::kBusyCalls; });
+      ++in_flight_;
       net::spawn(loop_.get_executor(), count_one(charge, admitted), [](const std::exception_ptr&) {});
       loop_.restart();
       loop_.poll();
     }
-    turn_until([&] { return under_way_ == 0; });
+    run_loop_until([&] { return in_flight_ == 0; });
   }
 
   net::Task<void> count_one(limit::Charge charge, int& admitted) {
     base::TimePoint now;
     const bool allowed = co_await admits(charge, now);
     if (allowed) ++admitted;
-    --under_way_;
+    --in_flight_;
   }
 
   // Waits until all refunds have their replies. Makes one more charge for this: replies come in order, so the
   // reply to this charge is the last one.
-  net::Task<void> hear_the_rest() {
+  net::Task<void> await_refunds() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
     (void)co_await admits(last, now);
@@ -132,14 +132,14 @@ class Trial {
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
-  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 3s}).value();
-  const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
-  const limit::Charge place_{random_key(), &places_};
+  const limit::Limiter long_log_ = limit::SlidingLog::make({kManyCharges, 3s}).value();
+  const limit::Limiter concurrency_ = limit::Concurrency::make(kManyCharges).value();
+  const limit::Charge permit_charge_{random_key(), &concurrency_};
   Store store_;
   limit::ChargeSet unanswered_ = 0;
-  int placed_ = 0;  // number of permits that were taken for place_
-  int entered_ = 0;
-  std::size_t under_way_ = 0;
+  int permits_ = 0;  // number of permits that were taken for permit_charge_
+  int log_entries_ = 0;
+  std::size_t in_flight_ = 0;
   bool done_ = false;
 };
 

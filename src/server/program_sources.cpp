@@ -118,7 +118,7 @@ void Program::add_redis(admin::Sources& sources) {
                                  .returned = stats.returned,
                                  .lost = stats.lost,
                                  .held = stats.held(),
-                                 .crowded = stats.crowded};
+                                 .crowded = stats.rejected_keys};
     };
   sources.redis = [this] {
     std::vector<admin::RedisFigures> figures;

@@ -63,7 +63,7 @@ void check_answer(const redis::Reply& reply, const std::vector<limit::Charge>& b
   require(fits == refused.empty(), "a bill is refused where an enforced line does not fit, and only there");
   for (const auto& outcome : outcomes) {
     require(outcome.allowed || outcome.retry_after >= base::Duration::zero(),
-            "nobody is told to come back in the past");
+            "no outcome has a time to wait in the past");
     require(outcome.penalty_left.count() == 0 ||
                 (!outcome.allowed && outcome.retry_after >= outcome.penalty_left),
             "a penalty refuses, and retry_after is no earlier than its end");

@@ -13,10 +13,10 @@ namespace {
 
 using Next = redis::ReplyReader::Next;
 
-struct Heard {
+struct Parsed {
   std::vector<std::string> replies;
   bool malformed = false;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const Parsed&) const = default;
 };
 
 std::string text_of(const redis::Reply& reply) {
@@ -26,9 +26,9 @@ std::string text_of(const redis::Reply& reply) {
   return text;
 }
 
-Heard heard(std::string_view input, std::size_t cut) {
+Parsed parse(std::string_view input, std::size_t cut) {
   redis::ReplyReader reader;
-  Heard all;
+  Parsed all;
   for (std::size_t at = 0; at < input.size() && !all.malformed; at += cut) {
     const std::string piece(input.substr(at, cut));
     reader.feed(piece);
@@ -48,8 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace weir::fuzz;
   if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  const auto whole = heard(input, std::max<std::size_t>(input.size(), 1));
-  require(heard(input, 1) == whole, "byte by byte the same");
-  require(heard(input, std::size_t{bytes[0]} + 1) == whole, "in pieces the same");
+  const auto whole = parse(input, std::max<std::size_t>(input.size(), 1));
+  require(parse(input, 1) == whole, "byte by byte the same");
+  require(parse(input, std::size_t{bytes[0]} + 1) == whole, "in pieces the same");
   return 0;
 }

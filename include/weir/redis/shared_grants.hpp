@@ -26,14 +26,14 @@ struct RoundTrip;
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
 // Numbers of units since the start. Exceptions: held() is the number of units that this process holds now,
-// and `crowded` is not a number of units.
+// and `rejected_keys` is not a number of units.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // how often a key got no entry, because its set of entries was full
+  std::uint64_t rejected_keys = 0;  // how often a key got no entry, because its set of entries was full
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };

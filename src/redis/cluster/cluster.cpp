@@ -30,7 +30,7 @@ constexpr base::Duration kPatience = 300ms;
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
 // The pause between two requests for the map of slots, if every slot has a node.
-constexpr base::Duration kRest = 1h;
+constexpr base::Duration kRefreshPause = 1h;
 
 }  // namespace
 
@@ -66,19 +66,19 @@ net::Task<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   Cluster& cluster = *self;
   base::Duration rest = kLeastPause;
   while (!cluster.stopped_) {
-    cluster.wanted_ = false;
+    cluster.is_map_outdated_ = false;
     try {
       co_await cluster.read_map();
     } catch (const std::bad_alloc&) {  // later attempts read the map again
-      cluster.wanted_ = true;
+      cluster.is_map_outdated_ = true;
     }
-    const bool calm = cluster.is_whole();
-    rest = calm ? kLeastPause : std::min(2 * rest, kMostPause);
+    const bool whole = cluster.is_whole();
+    rest = whole ? kLeastPause : std::min(2 * rest, kMostPause);
     co_await cluster.pause(rest);
-    if (!calm || cluster.wanted_ || cluster.stopped_) continue;
-    cluster.resting_ = true;
-    co_await cluster.pause(kRest);
-    cluster.resting_ = false;
+    if (!whole || cluster.is_map_outdated_ || cluster.stopped_) continue;
+    cluster.in_refresh_pause_ = true;
+    co_await cluster.pause(kRefreshPause);
+    cluster.in_refresh_pause_ = false;
   }
 }
 
@@ -92,8 +92,8 @@ net::Task<void> Store::Cluster::pause(base::Duration length) {
 }
 
 void Store::Cluster::read_slots() {
-  wanted_ = true;
-  if (resting_) timer_.cancel();
+  is_map_outdated_ = true;
+  if (in_refresh_pause_) timer_.cancel();
 }
 
 // Returns the nodes to ask for the map of slots, in order. Nodes to which a session is up come first. Each
@@ -105,7 +105,7 @@ std::vector<base::Endpoint> Store::Cluster::nodes_to_ask() const {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
   };
   for (std::size_t i = 0; i < sessions_.size(); ++i) {
-    const auto& session = *sessions_[(turn_ + i) % sessions_.size()];
+    const auto& session = *sessions_[(first_node_ + i) % sessions_.size()];
     if (session.state() == StoreState::Up) add(session.address());
   }
   for (const auto& seed : settings_.nodes) add(seed);
@@ -115,7 +115,7 @@ std::vector<base::Endpoint> Store::Cluster::nodes_to_ask() const {
 
 net::Task<void> Store::Cluster::read_map() {
   const auto nodes = nodes_to_ask();
-  ++turn_;
+  ++first_node_;
   std::string why;
   net::ErrorCode ec = StoreError::Away;
   for (std::size_t i = 0; i < nodes.size() && ec && !stopped_; ++i) ec = co_await ask(nodes[i], why);
@@ -173,7 +173,7 @@ void Store::Cluster::take(SlotMap map) {
     const auto masters = map_->masters();
     if (std::find(masters.begin(), masters.end(), session->address()) != masters.end()) continue;
     sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
-    leave(session);
+    retire_session(session);
   }
 }
 
@@ -192,7 +192,7 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
 
 // Stops using the session. The session ends when all its commands are answered or their deadlines have
 // passed.
-void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
+void Store::Cluster::retire_session(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
 }

@@ -55,10 +55,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   // bill, the second the reply to a command of refunds. If the error is a redirection, they send the bill or
   // command to the node that the error names. If the slot is moving, they may send it to the same node again.
   // They return false if they have sent nothing. If the charges of a bill must be sent one by one, the first
-  // function sets Call::apart, ends the call and returns true.
-  [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
-                              Session& from);
-  [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
+  // function sets Call::is_split, ends the call and returns true.
+  [[nodiscard]] bool resend(Call& call, const Pipeline::Entry& entry, std::string_view error, Session& from);
+  [[nodiscard]] bool resend(Pipeline::Entry& entry, std::string_view error, Session& from);
   // Must be called when the session comes up or goes down.
   void changed(const Session& session);
   // Returns a slot hash (the part of a key that selects its slot) for one of the slots that the session's
@@ -80,8 +79,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] std::shared_ptr<Session> session_at(const base::Endpoint& address);
   [[nodiscard]] Session* owner(Slot slot) const noexcept;
   [[nodiscard]] Session* follow(const Redirection& redirection);
-  void leave(const std::shared_ptr<Session>& session);
-  [[nodiscard]] bool is_there() const noexcept override { return map_.has_value(); }
+  void retire_session(const std::shared_ptr<Session>& session);
+  [[nodiscard]] bool is_available() const noexcept override { return map_.has_value(); }
   [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::string what_is_missing() const;
   void report_state();
@@ -90,7 +89,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   }
 
   [[nodiscard]] unsigned send(Parts& parts, Pipeline::Time deadline);
-  void give_back(const Parts& parts);
+  void refund_parts(const Parts& parts);
 
   net::Executor executor_;
   const RedisSettings settings_;
@@ -113,10 +112,11 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   bool stopped_ = false;
 
   RequestReply query_;
-  net::Timer timer_;      // runs during the pause between two requests for the map of slots
-  bool wanted_ = false;   // true: the map of slots must be read again
-  bool resting_ = false;  // true: timer_ runs a long pause, which ends early when wanted_ becomes true
-  std::size_t turn_ = 0;
+  net::Timer timer_;              // runs during the pause between two requests for the map of slots
+  bool is_map_outdated_ = false;  // true: the map of slots must be read again
+  // True: timer_ runs a long pause, which ends early when is_map_outdated_ becomes true.
+  bool in_refresh_pause_ = false;
+  std::size_t first_node_ = 0;  // which session's node is asked first for the map (nodes_to_ask())
   std::mt19937 random_{std::random_device{}()};
 };
 

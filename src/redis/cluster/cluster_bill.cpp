@@ -100,7 +100,7 @@ class Store::Cluster::Parts {
   void take_answer(const Call& call, std::size_t i) noexcept {
     const auto at = static_cast<std::size_t>(call.charges.data() - charges_.data()) + i;
     const std::size_t index = indexes_[at];
-    if (call.apart) {
+    if (call.is_split) {
       left_ |= bit(index);
     } else if (call.error) {
       failed_ |= bit(index);
@@ -154,7 +154,7 @@ net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outco
     Round round{parts, send(parts, deadline)};
     co_await round;
   } while (parts.take_answers());
-  if (parts.refused()) give_back(parts);
+  if (parts.refused()) refund_parts(parts);
   server_now = parts.align_clocks();
   unanswered = parts.failed();
   if (unanswered != 0) count(stats_.failures);
@@ -182,7 +182,7 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
 
 // Refunds the charges that were made for a bill that a node refused. If memory runs out, some of the charges
 // remain.
-void Store::Cluster::give_back(const Parts& parts) {
+void Store::Cluster::refund_parts(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> refunds;
   std::size_t n = 0;
   parts.each_charged([&](const Refund& one) {
@@ -270,8 +270,7 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
 // is moving: some of its keys are already on the new node, the others still on the old node. A bill with
 // several keys is then sent again in parts, because only the answer about a single key shows which node has
 // that key.
-bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
-                              Session& from) {
+bool Store::Cluster::resend(Call& call, const Pipeline::Entry& entry, std::string_view error, Session& from) {
   const auto to = redirection_in(error, from.address());
   if (error.starts_with("CLUSTERDOWN")) read_slots();
   if (stopped_ || (!to && !error.starts_with("TRYAGAIN")) || ++call.hops > kMostHops) return false;
@@ -282,7 +281,7 @@ bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::str
   } else if (entry.bills.size() > 1) {
     call.alone = true;
   } else if (call.charges.size() > 1) {
-    call.apart = true;
+    call.is_split = true;
     from.answer(call, StoreError::Loading);
     return true;
   } else if (to) {
@@ -292,7 +291,7 @@ bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::str
   return next != nullptr && !next->enqueue(call);
 }
 
-bool Store::Cluster::sends_on(Pipeline::Entry& entry, std::string_view error, Session& from) {
+bool Store::Cluster::resend(Pipeline::Entry& entry, std::string_view error, Session& from) {
   const auto to = redirection_in(error, from.address());
   if (stopped_) return false;
   const bool moves = to ? to->kind == Redirection::Kind::Ask : error.starts_with("TRYAGAIN");

@@ -19,10 +19,10 @@ namespace weir::redis {
 class Faults {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The features that a call needs, one bit for each: the algorithms of its charges, or kGivingBack for
+  // The features that a call needs, one bit for each: the algorithms of its charges, or kRefunds for
   // refunds.
   using Kinds = std::uint32_t;
-  static constexpr Kinds kGivingBack = Kinds{1} << 31;
+  static constexpr Kinds kRefunds = Kinds{1} << 31;
 
   [[nodiscard]] static Kinds kinds_of(std::span<const limit::Charge> lines) noexcept;
   // Returns the names of the algorithms that the charges use, each name once: "sliding_log, concurrency".

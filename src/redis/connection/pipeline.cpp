@@ -33,8 +33,8 @@ bool Pipeline::fills_a_call() const noexcept {
 
 // Estimates the duration of a round trip: the duration of the last one, or the age of the oldest unanswered
 // command if that is greater. The age shows that Redis has become slow even while no reply arrives.
-bool Pipeline::awaits_company(Time now) const noexcept {
-  if (charges_ < kMostUnanswered || fills_a_call()) return false;
+bool Pipeline::waits_for_more_bills(Time now) const noexcept {
+  if (charges_ < kBusyCalls || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;
 }
 
@@ -148,7 +148,7 @@ std::vector<Pipeline::Entry> Pipeline::take_all() {
     all.push_back({.purpose = Purpose::Charge});
     for (Call* call : gathered_) all.back().bills.push_back({.call = call});
   }
-  if (!refunds_.empty()) all.push_back({.purpose = Purpose::Refund, .amended = refunds_.size()});
+  if (!refunds_.empty()) all.push_back({.purpose = Purpose::Refund, .refund_count = refunds_.size()});
   pending_.clear();
   gathered_.clear();
   refunds_.clear();

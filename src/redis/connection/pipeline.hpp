@@ -52,7 +52,7 @@ struct Call {
   // True: the call needs the command ASKING before it, because the slot is moving to the node that gets the
   // call.
   bool asking = false;
-  bool apart = false;     // true: ended without an answer, because its keys must be charged one by one
+  bool is_split = false;  // true: ended without an answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
   // Points to the number of unanswered calls for which the coroutine waits; null if it waits for this call
   // only.
@@ -105,7 +105,7 @@ class Pipeline {
     // for Refund: the refunds in the command. Set only if the command renews permits, or has several refunds
     // and goes to a cluster.
     std::vector<Refund> lines{};
-    std::size_t amended = 0;  // for Refund: number of refunds in the command
+    std::size_t refund_count = 0;  // for Refund: number of refunds in the command
     // for Refund: true if the command was sent twice because of NOSCRIPT; never three times
     bool resent = false;
     std::uint8_t hops = 0;  // for Refund: number of nodes that redirected the command to another node
@@ -116,17 +116,17 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // awaits_company() returns true only if at least this many script calls are unanswered: then a reply comes
-  // soon and triggers the next send. This is no upper bound: more calls may be unanswered.
-  static constexpr std::size_t kMostUnanswered = 8;
+  // If at least this many script calls are unanswered, Redis is busy. Then a reply comes soon and triggers
+  // the next send, so waits_for_more_bills() may return true. More calls than these may be unanswered.
+  static constexpr std::size_t kBusyCalls = 8;
   // Returns true if the gathered bills should wait for more bills that can share their script call. All of
   // these conditions must hold:
-  // * At least kMostUnanswered calls are unanswered. With fewer calls Redis is not busy, and waiting would
+  // * At least kBusyCalls calls are unanswered. With fewer calls Redis is not busy, and waiting would
   //   only delay the bills.
   // * The gathered bills do not fill a call.
   // * A round trip takes less than a quarter of `timeout`. So the wait for a reply and the bill's own round
   //   trip together take less than half of `timeout`.
-  [[nodiscard]] bool awaits_company(Time now) const noexcept;
+  [[nodiscard]] bool waits_for_more_bills(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if its command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
   // Returns true if the pipeline cannot take another bill.

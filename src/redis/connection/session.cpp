@@ -74,7 +74,7 @@ void Store::Session::start() {
   net::spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
   if (!sentinels_) return;
   const auto moved = [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->hand_off();
+    if (const auto self = weak.lock()) self->reconnect();
   };
   sentinels_->follow(moved, LogCoroutineEnd{log_, "the Sentinels'"});
 }
@@ -106,7 +106,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
     } catch (const std::bad_alloc&) {  // ends the connection; the next attempt follows
     }
     if (session.stopped_) break;
-    session.fall(ec);
+    session.enter_down(ec);
     co_await session.pause();
   }
 }
@@ -114,7 +114,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
 net::Task<net::ErrorCode> Store::Session::run_until_closed() {
   net::ErrorCode ec = co_await open();
   if (!ec && !stopped_) {
-    rise();
+    enter_up();
     ec = co_await serve();
   }
   co_return ec;
@@ -196,9 +196,9 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   const std::string why = wire_.why();
   // A server that rejects the connection may send the reason before it closes the connection. Reads the
   // reason.
-  const net::ErrorCode unheard = co_await read_reply();
-  last_error_ = unheard ? why : readable(reader_.reply().text);
-  const bool is_rejected = !unheard && classify(reader_.reply().text) == StoreError::NotAllowed;
+  const net::ErrorCode read_error = co_await read_reply();
+  last_error_ = read_error ? why : readable(reader_.reply().text);
+  const bool is_rejected = !read_error && classify(reader_.reply().text) == StoreError::NotAllowed;
   co_return is_rejected ? StoreError::NotAllowed : StoreError::ConnectionLost;
 }
 
@@ -276,7 +276,7 @@ net::Task<net::ErrorCode> Store::Session::serve() {
   }
 }
 
-void Store::Session::rise() {
+void Store::Session::enter_up() {
   state_.store(StoreState::Up, std::memory_order_relaxed);
   refusal_ = StoreError::Away;
   failures_in_row_ = 0;
@@ -294,7 +294,7 @@ void Store::Session::rise() {
   if (!pipeline_.empty()) schedule_flush();
 }
 
-void Store::Session::fall(net::ErrorCode why) {
+void Store::Session::enter_down(net::ErrorCode why) {
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();
   why_down_.set(last_error_);
@@ -335,12 +335,12 @@ std::string Store::Session::name() const {
 
 // Ends the connection, the attempt to connect or the pause immediately. Called if a Sentinel reports another
 // master.
-void Store::Session::hand_off() {
+void Store::Session::reconnect() {
   if (stopped_) return;
   attempts_ = 0;
   if (state() == StoreState::Up) {
     last_error_ = "the Sentinels promoted another server to master";
-    abort_answer(StoreError::Away);
+    drop_connection(StoreError::Away);
   } else if (opening_ != 0) {
     give_up_opening();
   } else {
@@ -350,7 +350,7 @@ void Store::Session::hand_off() {
 
 // Ends a connection that is up. All calls on it fail with `refusal`, and run() connects again. Any function
 // of the session may call it.
-void Store::Session::abort_answer(StoreError refusal) noexcept {
+void Store::Session::drop_connection(StoreError refusal) noexcept {
   refusal_ = refusal;
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();

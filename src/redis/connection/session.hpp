@@ -97,11 +97,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   net::Task<void> pause();
   void bound_opening(base::Duration length);
   void give_up_opening();
-  void rise();
-  void fall(net::ErrorCode why);
+  void enter_up();
+  void enter_down(net::ErrorCode why);
   void hang_up() noexcept;
-  void abort_answer(StoreError refusal) noexcept;
-  void hand_off();
+  void drop_connection(StoreError refusal) noexcept;
+  void reconnect();
   [[nodiscard]] std::string name() const;
 
   // Functions that send commands (session_send.cpp).
@@ -113,7 +113,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void watch_until(Pipeline::Time deadline);
   void expire();
   void send_refunds(std::span<const Refund> refunds);
-  void send_unanswered(std::unique_ptr<std::string> command, Pipeline::Entry entry);
+  void send_without_waiter(std::unique_ptr<std::string> command, Pipeline::Entry entry);
   [[nodiscard]] bool ask_again(Call& call);
   [[nodiscard]] bool send_again(Pipeline::Entry& entry);
   void drop_released(Pipeline::Entry& entry);
@@ -131,14 +131,14 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void handle_bills(Pipeline::Entry& entry, const Reply& reply);
   void handle_fault(Pipeline::Entry& entry, const Reply& reply);
   void handle_bill(Call& call, const BillPosition& position, Pipeline::Time sent, const Reply& reply);
-  void take_back(const Pipeline::Bill& bill, const BillPosition& position, const Reply& reply);
+  void refund_late_reply(const Pipeline::Bill& bill, const BillPosition& position, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
   void report_fault(Faults::Kinds kinds, const std::string& what);
   void open_breaker();
 
-  [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
+  [[nodiscard]] bool is_available() const noexcept override { return state() == StoreState::Up; }
   // Returns true if bills and refunds may be added to the pipeline: while the session is up, and also while a
   // session of a cluster makes its first connection. If the first connection fails, the bills fail and the
   // refunds are lost.

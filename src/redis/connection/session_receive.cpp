@@ -126,7 +126,7 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   }
   // Refunds the last of the late bills first, because a queue can refund only the departure that it promised
   // last.
-  for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
+  for (auto at = late.rbegin(); at != late.rend(); ++at) refund_late_reply(entry.bills[at->bill], *at, reply);
 }
 
 // Handles an error that Redis returned for a whole script call. If a command is denied and several bills
@@ -141,7 +141,7 @@ void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
     if (shared) bill.call->alone = true;
     if (shared) bill.call->permit = permit_renewer_.next_permit();
     bool sent = (error == StoreError::NoScript || shared) && ask_again(*bill.call);
-    if (!sent && common_ != nullptr) sent = common_->cluster.sends_on(*bill.call, entry, reply.text, *this);
+    if (!sent && common_ != nullptr) sent = common_->cluster.resend(*bill.call, entry, reply.text, *this);
     if (!sent) {
       last_error_ = advised(reply.text);
       if (!is_of_server(error))
@@ -182,7 +182,8 @@ void Store::Session::handle_bill(Call& call, const BillPosition& position, Pipel
 
 // Refunds a bill (the charges of one request) whose answer came after its deadline, because that request was
 // not admitted.
-void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& position, const Reply& reply) {
+void Store::Session::refund_late_reply(const Pipeline::Bill& bill, const BillPosition& position,
+                                       const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
@@ -204,19 +205,19 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& p
 void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   const bool failed = reply.kind == Reply::Kind::Error;
   if (failed) drop_released(entry);
-  if (entry.amended == 0) return;
+  if (entry.refund_count == 0) return;
   if (failed && classify(reply.text) == StoreError::NoScript && !entry.resent) {
     load_again(Purpose::LoadRefund);
     if (send_again(entry)) return;
   }
-  if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
+  if (failed && common_ != nullptr && common_->cluster.resend(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
-  if (!faults_.none() && !failed) faults_.note_success(Faults::kGivingBack);
+  if (!faults_.none() && !failed) faults_.note_success(Faults::kRefunds);
   constexpr std::size_t kNumbers = 3;  // how many numbers a reply of refund.lua has
   if (!failed && reply.numbers.size() == kNumbers) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = failed ? advised(reply.text) : "an unexpected reply to a script";
-  report_fault(Faults::kGivingBack, "refunding");
-  count(stats_.refunds_lost, entry.amended);
+  report_fault(Faults::kRefunds, "refunding");
+  count(stats_.refunds_lost, entry.refund_count);
 }
 
 // Sets the call's result and resumes its coroutine, which may send another bill or stop the store.
@@ -250,7 +251,7 @@ void Store::Session::report_fault(Faults::Kinds kinds, const std::string& what) 
 
 void Store::Session::open_breaker() {
   count(stats_.opened);
-  abort_answer(StoreError::BreakerOpen);
+  drop_connection(StoreError::BreakerOpen);
 }
 
 }  // namespace weir::redis

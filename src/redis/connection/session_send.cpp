@@ -102,11 +102,11 @@ void Store::Session::send_refunds(std::span<const Refund> refunds) {
   std::vector<Refund> lines;
   if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
     lines.assign(refunds.begin(), refunds.end());
-  send_unanswered(std::move(command), {.purpose = Purpose::Refund,
-                                       .number = number,
-                                       .refunded = groups_of(refunds),
-                                       .lines = std::move(lines),
-                                       .amended = refunds.size()});
+  send_without_waiter(std::move(command), {.purpose = Purpose::Refund,
+                                           .number = number,
+                                           .refunded = groups_of(refunds),
+                                           .lines = std::move(lines),
+                                           .refund_count = refunds.size()});
 }
 
 bool Store::Session::forget(const limit::Charge& charge) {
@@ -119,14 +119,14 @@ bool Store::Session::forget(const limit::Charge& charge) {
   const CallNumber number = permit_renewer_.next_number();
   append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge, number);
   schedule_flush();
-  send_unanswered(std::move(command), {.purpose = Purpose::Refund,
-                                       .number = number,
-                                       .refunded = {LastRefunds::group_of(charge.key)},
-                                       .amended = 1});
+  send_without_waiter(std::move(command), {.purpose = Purpose::Refund,
+                                           .number = number,
+                                           .refunded = {LastRefunds::group_of(charge.key)},
+                                           .refund_count = 1});
   return true;
 }
 
-void Store::Session::send_unanswered(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
+void Store::Session::send_without_waiter(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
   const auto now = std::chrono::steady_clock::now();
   pipeline_.output().append(*command);
   refunds_.note(entry.refunded, now);
@@ -147,14 +147,15 @@ void Store::Session::schedule_flush() {
 // * The pipeline is full. The bills wait for the next iteration, until their deadline.
 // * The store stops, and sends no more bills.
 // * The bills should wait for the next reply, to share a script call with later bills
-//   (Pipeline::awaits_company()). In a cluster, bills do not wait for others, because few of them can share a
-//   call.
+//   (Pipeline::waits_for_more_bills()). In a cluster, bills do not wait for others, because few of them can
+//   share a call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;
   if (by_slot) pipeline_.order_by_slot();
   pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
-  while (!stopped_ && (by_slot || !pipeline_.awaits_company(now)) && pipeline_.has_room(by_slot ? 2 : 1)) {
+  while (!stopped_ && (by_slot || !pipeline_.waits_for_more_bills(now)) &&
+         pipeline_.has_room(by_slot ? 2 : 1)) {
     auto bills = pipeline_.take_group();
     if (bills.empty()) return;
     if (bills.front().call->asking) announce_asking(now);
@@ -217,11 +218,11 @@ void Store::Session::expire() {
     expired = pipeline_.take_expired(now);
   } catch (const std::bad_alloc&) {  // ending the connection answers all calls
     watching_ = false;
-    return abort_answer(StoreError::Overloaded);
+    return drop_connection(StoreError::Overloaded);
   }
   if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
     last_error_ = "no reply to a command within " + base::to_readable(patience_of(settings_));
-    abort_answer(StoreError::Away);
+    drop_connection(StoreError::Away);
   }
   watch_deadlines();
   for (Call* call : expired) {
@@ -266,7 +267,7 @@ void Store::Session::drop_released(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines,
                     [&](const Refund& line) { return permit_renewer_.is_released_since(line); }) == 0)
     return;
-  entry.amended = entry.lines.size();
+  entry.refund_count = entry.lines.size();
   entry.command->clear();
   if (!entry.lines.empty())
     append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines,
@@ -306,7 +307,7 @@ std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) 
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
     if (entry.purpose == Purpose::Refund) {
-      count(stats_.refunds_lost, entry.amended);
+      count(stats_.refunds_lost, entry.refund_count);
       refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have made the refund
     }
     count(stats_.refunds_lost, unanswered_charges(entry));

@@ -51,14 +51,14 @@ bool can_be_leased(const limit::Limiter& limiter) noexcept {
 }
 
 Grant::Grant(std::uint32_t number, const limit::Charge& charge, const RoundTrip& trip,
-             base::Duration whole) noexcept
+             base::Duration reset_after) noexcept
     : number_(number),
       left_(charge.cost),
       gcra_core_(limit::gcra_core(*charge.limiter)),
       trip_(trip),
       until_(std::visit(WindowEnd{trip.charged_at}, *charge.limiter)),
       debited_(trip.charged_at),
-      whole_(whole) {
+      reset_after_(reset_after) {
   if (gcra_core_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*gcra_core_);
 }
 
@@ -88,7 +88,7 @@ Cost Grant::ready(Time now) const noexcept {
 
 void Grant::spend(Cost cost, Time now, limit::Outcome& outcome) noexcept {
   const auto ready_now = ready(now);
-  gone_ += left_ - ready_now;
+  expired_ += left_ - ready_now;
   left_ = ready_now;
   outcome.prefetched = true;
   outcome.debited_at = debited_;
@@ -110,12 +110,12 @@ bool Grant::put_back(const limit::Charge& charge, const limit::Outcome& outcome)
   return true;
 }
 
-std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& charge,
-                                  const limit::Outcome& outcome) const noexcept {
+std::optional<Grant> Grant::grant_for_spent(std::uint32_t number, const limit::Charge& charge,
+                                            const limit::Outcome& outcome) const noexcept {
   if (number_ == 0 || gcra_core_ == nullptr || outcome.debited_at < debited_) return std::nullopt;
   RoundTrip trip = trip_;
   trip.begin = outcome.slots_begin;
-  Grant grant(number, charge, trip, whole_);
+  Grant grant(number, charge, trip, reset_after_);
   grant.debited_ = outcome.debited_at;
   return grant;
 }
@@ -136,13 +136,13 @@ Ticks Grant::begin() const noexcept {
 
 // Returns the longest time until the key is unused (full) again. For a bucket, this is the time in which an
 // empty bucket fills, because other weirs may have spent all units.
-base::Duration Grant::whole_after(Time now) const noexcept {
+base::Duration Grant::reset_after(Time now) const noexcept {
   if (gcra_core_ != nullptr) return gcra_core_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));
-  return std::max(whole_ - passed, base::Duration(0));
+  return std::max(reset_after_ - passed, base::Duration(0));
 }
 
-std::optional<Refund> Grant::return_of(const limit::Charge& charge, Time now) const noexcept {
+std::optional<Refund> Grant::refund_of_unspent(const limit::Charge& charge, Time now) const noexcept {
   Refund back{.charge = charge, .departure = debited_};
   back.charge.cost = left_;
   if (left_ == 0) return std::nullopt;

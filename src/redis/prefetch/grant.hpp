@@ -80,15 +80,15 @@ class Grant {
   using Time = std::chrono::steady_clock::time_point;
 
   Grant() = default;  // an empty grant that belongs to no key
-  // `number`: identifies the grant; not 0. `whole`: the time from trip.received until the key is unused
+  // `number`: identifies the grant; not 0. `reset_after`: the time from trip.received until the key is unused
   // again. REQUIRES: can_be_leased(*charge.limiter); `trip` is the round trip that charged charge.cost.
   Grant(std::uint32_t number, const limit::Charge& charge, const RoundTrip& trip,
-        base::Duration whole) noexcept;
+        base::Duration reset_after) noexcept;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: an empty grant
   [[nodiscard]] limit::Cost left() const noexcept { return left_; }
   // Returns the number of units that expired without being spent.
-  [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }
+  [[nodiscard]] limit::Cost expired() const noexcept { return expired_; }
   [[nodiscard]] Time received() const noexcept { return trip_.received; }
 
   // Returns how many units may be spent at `now`.
@@ -102,25 +102,25 @@ class Grant {
   [[nodiscard]] bool put_back(const limit::Charge& charge, const limit::Outcome& outcome) noexcept;
   // Makes a new grant (prefetched units) from spent units of a bucket, with this grant's estimate of Redis's
   // clock. Returns nullopt for a window, and for units that Redis debited earlier than this grant.
-  [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& charge,
-                                           const limit::Outcome& outcome) const noexcept;
+  [[nodiscard]] std::optional<Grant> grant_for_spent(std::uint32_t number, const limit::Charge& charge,
+                                                     const limit::Outcome& outcome) const noexcept;
   // Adds the units of `other`, a grant (prefetched units) of the same window, and returns true. Returns false
   // for a bucket or for another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
   // For buckets: returns true if this grant's last time slot ends later than the last one of `other`.
-  [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
+  [[nodiscard]] bool ends_later_than(const Grant& other) const noexcept { return end_ > other.end_; }
 
   // Returns an upper bound of the time until the key is unused (full) again.
-  [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
-  // Returns Redis's time at `now`. Uses the same estimate of Redis's clock as whole_after().
-  [[nodiscard]] base::TimePoint now_there(Time now) const noexcept {
+  [[nodiscard]] base::Duration reset_after(Time now) const noexcept;
+  // Returns Redis's time at `now`. Uses the same estimate of Redis's clock as reset_after().
+  [[nodiscard]] base::TimePoint redis_now(Time now) const noexcept {
     const auto passed = std::max(now - trip_.received, Time::duration(0));
     return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
   }
   // Returns the refund that gives the unspent units back to Redis; nullopt if Redis would not accept it.
   // `charge`: a charge of the key.
-  [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& charge, Time now) const noexcept;
+  [[nodiscard]] std::optional<Refund> refund_of_unspent(const limit::Charge& charge, Time now) const noexcept;
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
@@ -128,13 +128,13 @@ class Grant {
 
   std::uint32_t number_ = 0;
   limit::Cost left_ = 0;
-  limit::Cost gone_ = 0;
+  limit::Cost expired_ = 0;
   const limit::GcraCore* gcra_core_ = nullptr;  // the core of the grant's limiter; null for a window
   RoundTrip trip_{};
   base::TimePoint until_{};    // for a window: the end of the window
   limit::Ticks end_ = 0;       // for a bucket: the end of the last time slot
   base::TimePoint debited_{};  // when Redis debited the first units, by Redis's clock
-  base::Duration whole_{};
+  base::Duration reset_after_{};
 };
 
 }  // namespace weir::redis

@@ -19,7 +19,7 @@ Cost GrantCache::Entry::ready(Time now) const noexcept {
 }
 
 bool GrantCache::Entry::holds() const noexcept {
-  return taking ||
+  return waits_for_grant ||
          std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
 }
 
@@ -32,7 +32,7 @@ Cost GrantCache::Entry::bounded(Cost units) const noexcept {
 Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
   Grant* first = nullptr;
   for (Grant& grant : grants)
-    if (grant.ready(now) >= cost && (first == nullptr || first->stands_behind(grant))) first = &grant;
+    if (grant.ready(now) >= cost && (first == nullptr || first->ends_later_than(grant))) first = &grant;
   return first;
 }
 
@@ -64,10 +64,10 @@ GrantCache::Entry* GrantCache::find_or_make(const limit::Charge& charge) noexcep
   for (std::size_t i = set_of(charge); i < set_of(charge) + kWays; ++i)
     if (!entries_[i].holds() && (oldest == nullptr || entries_[i].used < oldest->used)) oldest = &entries_[i];
   if (oldest == nullptr) {
-    ++stats_.crowded;
+    ++stats_.rejected_keys;
     return nullptr;
   }
-  for (const Grant& grant : oldest->grants) stats_.lost += grant.gone();
+  for (const Grant& grant : oldest->grants) stats_.lost += grant.expired();
   *oldest = Entry{};
   oldest->charge = charge;
   return oldest;
@@ -79,11 +79,11 @@ bool GrantCache::spend(const limit::Charge& charge, Time now, limit::Outcome& ou
   if (grant == nullptr) return false;
   stats_.spent += charge.cost;
   entry->used = now;
-  const auto whole = grant->whole_after(now);
+  const auto whole = grant->reset_after(now);
   // Both times are upper bounds: weir may prefetch more units earlier.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(charge.cost, now, outcome);
-  outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
+  outcome.ahead = clock_ahead(grant->redis_now(now), outcome.debited_at);
   outcome.remaining = entry->ready(now);
   return true;
 }
@@ -92,9 +92,9 @@ bool GrantCache::peek(const limit::Charge& charge, Time now, limit::Outcome& out
   Entry* entry = find(charge);
   const Grant* grant = entry != nullptr ? entry->grant_of(limit::units_to_fit(charge), now) : nullptr;
   if (grant == nullptr) return false;
-  const auto whole = grant->whole_after(now);
+  const auto whole = grant->reset_after(now);
   outcome = {.allowed = true, .remaining = entry->ready(now), .reset_after = whole, .more_after = whole};
-  outcome.debited_at = grant->now_there(now);
+  outcome.debited_at = grant->redis_now(now);
   return true;
 }
 
@@ -116,9 +116,9 @@ bool GrantCache::Entry::put_back(const limit::Charge& units, const limit::Outcom
   }
   if (empty == nullptr) return false;
   for (const Grant& grant : grants)
-    if (const auto apart = grant.apart(number, units, outcome)) {
-      stats.lost += empty->gone();
-      *empty = *apart;
+    if (const auto new_grant = grant.grant_for_spent(number, units, outcome)) {
+      stats.lost += empty->expired();
+      *empty = *new_grant;
       return true;
     }
   return false;
@@ -143,7 +143,7 @@ void GrantCache::learn(const limit::Charge& charge, const limit::Outcome& outcom
 
 Cost GrantCache::wanted(const limit::Charge& charge, Time now) {
   Entry* entry = find(charge);
-  if (entry == nullptr || entry->size == 0 || entry->taking || now < entry->rest_until) return 0;
+  if (entry == nullptr || entry->size == 0 || entry->waits_for_grant || now < entry->paused_until) return 0;
   if (entry->grant_of(charge.cost, now) != nullptr && entry->ready(now) > entry->size / 4) return 0;
   entry->request_cost = charge.cost;
   if (entry->room(now) == nullptr) return 0;
@@ -152,17 +152,17 @@ Cost GrantCache::wanted(const limit::Charge& charge, Time now) {
   entry->size = entry->bounded(units);
   units -= units % charge.cost;
   if (units < kLeast * charge.cost) return 0;
-  entry->taking = true;
+  entry->waits_for_grant = true;
   entry->forgotten = false;
-  entry->taken = now;
+  entry->asked_at = now;
   return units;
 }
 
 // Sets the size of the next grant. If the last grant was used up quickly, the next one is twice as large. If
 // the last grant was used up slowly, the next one is half as large.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
-  if (entry.taken == Time{}) return;
-  const auto enough_for = now - entry.taken;
+  if (entry.asked_at == Time{}) return;
+  const auto enough_for = now - entry.asked_at;
   if (enough_for < span_)
     entry.size = entry.bounded(2 * entry.size);
   else if (enough_for > 4 * span_)
@@ -176,10 +176,11 @@ std::uint32_t GrantCache::next_number() noexcept {
 
 void GrantCache::arrived(const limit::Charge& charge, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
-  // The entry still exists, because no other key replaces an entry that waits for a grant (`taking`).
+  // The entry still exists, because no other key replaces an entry that waits for a grant
+  // (`waits_for_grant`).
   Entry* entry = find(charge);
   if (entry == nullptr) return;
-  entry->taking = false;
+  entry->waits_for_grant = false;
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += charge.cost;
@@ -209,34 +210,34 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
 // Empties a grant (prefetched units). Appends a refund of its unspent units to `back`, if Redis would accept
 // the refund.
 void GrantCache::dispose(const limit::Charge& charge, Grant& grant, Time now, std::vector<Refund>& back) {
-  if (const auto refund = grant.return_of(charge, now)) {
+  if (const auto refund = grant.refund_of_unspent(charge, now)) {
     // If push_back() throws, the grant still has its units, because it is emptied only below.
     back.push_back(*refund);
     stats_.returned += grant.left();
   } else {
     stats_.lost += grant.left();
   }
-  stats_.lost += grant.gone();
+  stats_.lost += grant.expired();
   grant = Grant();
 }
 
 void GrantCache::failed(const limit::Charge& charge, Time now) {
   Entry* entry = find(charge);
   if (entry == nullptr) return;
-  entry->taking = false;
-  entry->rest_until = now + span_;
+  entry->waits_for_grant = false;
+  entry->paused_until = now + span_;
 }
 
 void GrantCache::forget(const limit::Charge& charge) noexcept {
   Entry* entry = find(charge);
   if (entry == nullptr) return;
   for (Grant& grant : entry->grants) {
-    stats_.lost += grant.left() + grant.gone();
+    stats_.lost += grant.left() + grant.expired();
     grant = Grant{};
   }
   entry->size = 0;
   entry->trips = 0;
-  entry->forgotten = entry->taking;
+  entry->forgotten = entry->waits_for_grant;
 }
 
 void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
@@ -257,7 +258,7 @@ void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
     if (old) entry.size = entry.bounded(entry.size / 2);
     if (idle || old || (grant.left() > 0 && grant.ready(now) == 0)) dispose(entry.charge, grant, now, back);
   }
-  if (idle && !entry.taking) entry = Entry{};
+  if (idle && !entry.waits_for_grant) entry = Entry{};
 }
 
 void GrantCache::give_up(Time now, std::vector<Refund>& back, std::size_t most) {

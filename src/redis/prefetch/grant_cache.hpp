@@ -94,9 +94,9 @@ class GrantCache {
     limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
     limit::Cost known = 0;                // units that Redis had left at its last reply about the key
     unsigned trips = 0;                   // requests that were sent to Redis since trips_since
-    bool taking = false;
+    bool waits_for_grant = false;
     bool forgotten = false;  // true: the key was reset after the request for a grant was sent
-    Time used{}, trips_since{}, taken{}, rest_until{};
+    Time used{}, trips_since{}, asked_at{}, paused_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;

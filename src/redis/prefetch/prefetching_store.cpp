@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // The most refunds that are sent at a time: a quarter of the commands that may be unanswered, so that charges
 // can be sent, too.
-constexpr std::size_t kAtOnce = 1024;
+constexpr std::size_t kRefundsAtOnce = 1024;
 
 // The charges of a bill that prefetched units do not pay for, so Redis must decide them. Also has the index
 // of each charge in the whole bill.
@@ -37,23 +37,23 @@ class RemainingCharges {
 
   // Stores which of these charges got no answer: bit i of `lines` stands for charges()[i].
   void set_unanswered(limit::ChargeSet lines) noexcept { unanswered_ = lines; }
-  [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unanswered_ >> i & 1U) == 0; }
+  [[nodiscard]] bool has_answer(std::size_t i) const noexcept { return (unanswered_ >> i & 1U) == 0; }
   // Returns which of these charges got no answer: bit i of the result stands for charge i of the whole bill.
   [[nodiscard]] limit::ChargeSet unanswered() const noexcept {
     limit::ChargeSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
-      if (!was_asked(i)) lines |= limit::ChargeSet{1} << entries_[i];
+      if (!has_answer(i)) lines |= limit::ChargeSet{1} << entries_[i];
     return lines;
   }
   [[nodiscard]] bool refused() const noexcept {
     bool refused = false;
     for (std::size_t i = 0; i < charges_.size(); ++i)
-      refused = refused || (was_asked(i) && charges_[i].enforced && !outcomes_[i].allowed);
+      refused = refused || (has_answer(i) && charges_[i].enforced && !outcomes_[i].allowed);
     return refused;
   }
-  void hand_out(std::span<limit::Outcome> all) const noexcept {
+  void copy_to(std::span<limit::Outcome> all) const noexcept {
     for (std::size_t i = 0; i < entries_.size(); ++i)
-      if (was_asked(i)) all[entries_[i]] = outcomes_[i];
+      if (has_answer(i)) all[entries_[i]] = outcomes_[i];
   }
 
  private:
@@ -95,7 +95,8 @@ void align_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now
 
 void learn(SharedGrants& units, RemainingCharges& rest) {
   for (std::size_t i = 0; i < rest.charges().size(); ++i)
-    if (rest.charges()[i].lease != 0 && rest.was_asked(i)) units.learn(rest.charges()[i], rest.outcomes()[i]);
+    if (rest.charges()[i].lease != 0 && rest.has_answer(i))
+      units.learn(rest.charges()[i], rest.outcomes()[i]);
 }
 
 }  // namespace
@@ -120,11 +121,11 @@ bool Store::PrefetchingStore::leave() noexcept {
 bool Store::PrefetchingStore::finish() {
   ends_ = true;
   timer_.cancel();
-  if (taking_ != 0) return false;
-  if (!leave() || !backend_->is_there()) return true;
+  if (pending_prefetches_ != 0) return false;
+  if (!leave() || !backend_->is_available()) return true;
   if (!backend_->is_quiet()) return false;
-  const auto units = units_.give_up(Clock::now(), kAtOnce);
-  give_back(units);
+  const auto units = units_.give_up(Clock::now(), kRefundsAtOnce);
+  send_refunds(units);
   return units.empty();
 }
 
@@ -132,10 +133,10 @@ void Store::PrefetchingStore::stop() {
   if (std::exchange(stopped_, true)) return;
   ends_ = true;
   timer_.cancel();
-  if (leave() && backend_->is_there()) give_back(units_.give_up(Clock::now()));
+  if (leave() && backend_->is_available()) send_refunds(units_.give_up(Clock::now()));
 }
 
-bool Store::PrefetchingStore::concerns(Charges charges) noexcept {
+bool Store::PrefetchingStore::may_prefetch(Charges charges) noexcept {
   return std::any_of(charges.begin(), charges.end(), [](const auto& charge) { return charge.lease != 0; });
 }
 
@@ -168,7 +169,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   align_clocks(outcomes, server_now);
   learn(units_, rest);
   if (rest.refused()) put_back(charges, outcomes);
-  rest.hand_out(outcomes);
+  rest.copy_to(outcomes);
   co_return error;
 }
 
@@ -190,7 +191,7 @@ std::optional<base::TimePoint> Store::PrefetchingStore::refuses(Charges charges,
   const auto clock = backend_->refuses(rest.charges(), rest.outcomes());
   if (!clock) return std::nullopt;
   for (auto& outcome : outcomes) outcome.ahead = clock_ahead(outcome.debited_at, *clock);
-  rest.hand_out(outcomes);
+  rest.copy_to(outcomes);
   return clock;
 }
 
@@ -201,7 +202,7 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
 // Starts to prefetch units for each charge that needs more of them. If memory runs out, takes no units and
 // does not throw, because charge() must still send its bill and wait for it.
 void Store::PrefetchingStore::prefetch(Charges charges, Pipeline::Time now) noexcept {
-  if (ends_ || !backend_->is_there()) return;
+  if (ends_ || !backend_->is_available()) return;
   for (const auto& charge : charges) {
     const auto wanted = charge.lease != 0 && charge.cost != 0 ? units_.wanted(charge, now) : 0;
     if (wanted == 0) continue;
@@ -218,7 +219,7 @@ void Store::PrefetchingStore::prefetch(Charges charges, Pipeline::Time now) noex
 // Prefetches units for one key from Redis. The request for units shares a script call with the bill that
 // found too few units, and comes after this bill.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
-  ++self->taking_;
+  ++self->pending_prefetches_;
   limit::Outcome outcome;
   const auto sent = Clock::now();
   Call call{{&lease, 1}, {&outcome, 1}};
@@ -232,14 +233,14 @@ net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> 
     co_await AwaitReply{call};
     error = call.error;
   }
-  --self->taking_;
+  --self->pending_prefetches_;
   const auto received = Clock::now();
   if (error) {
     self->units_.failed(lease, received);
     co_return;
   }
   const RoundTrip trip{sent, received, call.server_now, outcome.slots_begin};
-  self->give_back(self->units_.arrived(lease, trip, outcome));
+  self->send_refunds(self->units_.arrived(lease, trip, outcome));
 }
 
 // Refunds idle units regularly. Each worker has a timer, and the first timer that expires refunds the idle
@@ -248,12 +249,12 @@ void Store::PrefetchingStore::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
     if (ec || self->ends_) return;
-    if (self->backend_->is_there()) self->give_back(self->units_.sweep(Clock::now(), kAtOnce));
+    if (self->backend_->is_available()) self->send_refunds(self->units_.sweep(Clock::now(), kRefundsAtOnce));
     self->sweep_later();
   });
 }
 
-void Store::PrefetchingStore::give_back(std::span<const Refund> units) {
+void Store::PrefetchingStore::send_refunds(std::span<const Refund> units) {
   if (!units.empty()) backend_->refund(units);
 }
 

@@ -32,7 +32,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   void stop();
 
   // Returns true if the rule of any of the charges prefetches units (has a `lease`).
-  [[nodiscard]] static bool concerns(Charges charges) noexcept;
+  [[nodiscard]] static bool may_prefetch(Charges charges) noexcept;
 
   // Charges a bill as Store::charge does. `unanswered` never contains charges that were paid with prefetched
   // units. If memory runs out, those units are put back.
@@ -43,7 +43,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.prefetched.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
-    give_back(units_.put_back(charge, outcome));
+    send_refunds(units_.put_back(charge, outcome));
   }
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
   void forget(const limit::Charge& charge) { units_.forget(charge); }
@@ -52,7 +52,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   void put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept;
   void prefetch(Charges charges, Pipeline::Time now) noexcept;
   static net::Task<void> take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease);
-  void give_back(std::span<const Refund> units);
+  void send_refunds(std::span<const Refund> units);
   void sweep_later();
   [[nodiscard]] bool leave() noexcept;
 
@@ -60,8 +60,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   const std::shared_ptr<Backend> backend_;
   SharedGrants& units_;
   net::Timer timer_;
-  unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
-  bool ends_ = false;    // true: finish() or stop() was called, so no more units are taken
+  unsigned pending_prefetches_ = 0;  // number of calls for more units that still wait for a reply
+  bool ends_ = false;                // true: finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
   // True: this worker was the last one to use the shared units. Set when this worker stops using them.
   std::optional<bool> is_last_;

@@ -47,7 +47,7 @@ GrantStats SharedGrants::stats() const {
     sum.put_back += stats.put_back;
     sum.returned += stats.returned;
     sum.lost += stats.lost;
-    sum.crowded += stats.crowded;
+    sum.rejected_keys += stats.rejected_keys;
   }
   return sum;
 }

@@ -55,8 +55,8 @@ end
 -- again with other calendar windows.
 --
 -- `beyond`: true if the line must be charged even if it does not fit; buckets ignore `beyond`. `known`: a table that
--- the functions of all kinds share. known.others belongs to ask(). known.stays has the lines that are written even if
--- their bill is refused.
+-- the functions of all kinds share. known.others belongs to ask(). known.written_if_refused has the lines that are
+-- written even if their bill is refused.
 --
 -- Making a function costs as much as a check of Kind.Gcra, and more for each outside variable that the function uses.
 -- So a kind's function is made when the kind first occurs, and uses no variables from outside kind_of.
@@ -263,7 +263,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   -- `beyond_strings`, `most_counted` and the local names of Redis's and Lua's functions above.
   if kind == Kind.Penalty then
 --#include charge_penalty.lua
-    return punished
+    return check_penalty
   end
   if kind == Kind.Log then
 --#include charge_log.lua
@@ -355,11 +355,12 @@ for bill = 1, bills do
       end
       local check = kinds[kind] or kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
       kinds[kind] = check
-      local given = enforced == 3 and decided
+      -- True if the line must be charged even if it does not fit. For Kind.Penalty, true if no violation is counted.
+      local beyond_or_fitted = enforced == 3 and decided
       if kind == Kind.Penalty then
-        given = enforced == 2 or checks or decided -- true: no violation is counted
+        beyond_or_fitted = enforced == 2 or checks or decided
       end
-      fits = check(i, given, a, b, c, d, e, f)
+      fits = check(i, beyond_or_fitted, a, b, c, d, e, f)
     end
     if checks or enforced == 3 and not decided then
       aheads[i] = nil
@@ -373,10 +374,10 @@ for bill = 1, bills do
   end
 
   reply[bill + 1] = verdict
-  local stays = verdict == 0 and known and known.stays
+  local written_if_refused = verdict == 0 and known and known.written_if_refused
   for i = first, last do
     local ahead = aheads[i]
-    local written = verdict == 1 or stays and stays[i]
+    local written = verdict == 1 or written_if_refused and written_if_refused[i]
     if not written then
       aheads[i] = nil
     elseif ahead and charged then

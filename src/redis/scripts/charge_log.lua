@@ -68,13 +68,13 @@
       return function(ttl)
         while over > 0 and live > 0 do
           local entered, paid, until_then = take('<I7I4I4', call('LINDEX', key, expired + 1))
-          local gone = min(paid, over)
-          if gone < paid then
-            call('LSET', key, expired + 1, pack('<I7I4I4', entered, paid - gone, until_then))
+          local removed = min(paid, over)
+          if removed < paid then
+            call('LSET', key, expired + 1, pack('<I7I4I4', entered, paid - removed, until_then))
           else
             expired = expired + 1
           end
-          live, over = live - gone, over - gone
+          live, over = live - removed, over - removed
         end
         local merges = live > 0 and newest >= from
         sum = (sum + cost) % wrap
@@ -95,9 +95,9 @@
 
     -- Searches a list for the entry that must expire before the cost fits. The caller has searched the first
     -- `looked_at` entries in vain. Returns the cost of all live entries, the number of expired entries, and the instant
-    -- of the entry found. `counts`: the position in the list of the first live entry, if known. `total`: the cost of
-    -- all entries, as the head has it. `since` and `excess`: as in `logged`.
-    local function seek(key, total, looked_at, counts, since, excess)
+    -- of the entry found. `first_live`: the position in the list of the first live entry, if known. `total`: the cost
+    -- of all entries, as the head has it. `since` and `excess`: as in `logged`.
+    local function seek(key, total, looked_at, first_live, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
         return take('<I7I4I4', call('LINDEX', key, number))
@@ -118,7 +118,7 @@
       end
       local _, paid, sum = entry(1)
       local none = sum - paid -- the sum before the first entry of the list
-      local first = counts or first_that(looked_at + 1, function(entered)
+      local first = first_live or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)
       if first > last then
@@ -173,13 +173,13 @@
     -- The cost fits once the oldest entries, which together cost live + excess or more, have expired. A cost above the
     -- limit never fits. Then `excess` is so negative that the search ends at the first live entry.
     local excess = cost <= limit and cost - limit or -wrap
-    local live, expired, decisive, going = total, 0, nil, 0
+    local live, expired, decisive, expiring = total, 0, nil, 0
     while live > 0 do
       if entered < since then
         live, expired = live - paid, expired + 1
       else
-        decisive, going = entered, going + paid
-        if going >= live + excess then
+        decisive, expiring = entered, expiring + paid
+        if expiring >= live + excess then
           break
         end
       end
@@ -189,7 +189,7 @@
       entered, paid = take(form, text, next)
       next = next + size
     end
-    if not state and live > 0 and not (decisive and going >= live + excess) then
+    if not state and live > 0 and not (decisive and expiring >= live + excess) then
       local _, _, seek = of_lists()
       live, expired, decisive = seek(key, total, #text / size - 1, decisive and expired + 1, since, excess)
     end
@@ -217,9 +217,9 @@
     local at, part = 13 + 11 * expired, ''
     while over > 0 and live > 0 do
       entered, paid = take('<I7I4', state, at)
-      local gone = min(paid, over)
-      at, live, over = at + 11, live - gone, over - gone
-      part = gone < paid and pack('<I7I4', entered, paid - gone) or ''
+      local removed = min(paid, over)
+      at, live, over = at + 11, live - removed, over - removed
+      part = removed < paid and pack('<I7I4', entered, paid - removed) or ''
     end
     local log
     if live == 0 then

@@ -10,14 +10,14 @@
   --
   -- Answer: the end of the penalty that runs or begins, or 0. Then 1 if the penalty begins now, else 0. Then the number
   -- of violations that count towards the next penalty.
-  local function punished(i, fitted, after, first, grows, most, forget, kept)
+  local function check_penalty(i, fitted, after, first, grows, most, forget, kept)
     local state = states[i]
     local finish, violations, begins = 0, {}, {}
     if state and #state >= 9 and byte(state) == Kind.Penalty then
-      local noted
-      finish, noted = take('<I7B', state, 2)
+      local violation_count
+      finish, violation_count = take('<I7B', state, 2)
       for at = 10, #state - 6, 7 do
-        local of = (at - 10) / 7 < noted and violations or begins
+        local of = (at - 10) / 7 < violation_count and violations or begins
         local event = take('<I7', state, at)
         if now - event < forget then
           of[#of + 1] = event
@@ -56,7 +56,7 @@
       pieces[#pieces + 1], last = pack('<I7', begins[at]), max(last, begins[at] + forget)
     end
     nexts[i], aheads[i] = concat(pieces), last - now
-    known.stays = known.stays or {}
-    known.stays[i] = true
+    known.written_if_refused = known.written_if_refused or {}
+    known.written_if_refused[i] = true
     return false
   end

@@ -21,7 +21,7 @@
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local lines, amended, lost = ARGV[1], 0, 0
+local lines, corrected, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
 -- Makes the function that corrects charges of a kind. The function corrects the charge of one line and returns true if
@@ -68,15 +68,15 @@ local function kind_of(kind, now)
     -- requests could get the same departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
-      local anew = overdraws(reserved + reserved_part, actual + actual_part)
+      local overdraft = overdraws(reserved + reserved_part, actual + actual_part)
       -- A rule that had `lease` may have left a state with gaps. As in charge.lua, the TAT of that state counts.
-      local gapped = anew and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
+      local gapped = overdraft and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
       if gapped or (state and #state == 16) then
         tat, part = take('<dd', state, gapped and 2 or 1)
         if part >= count then
           tat, part = tat + 1, 0
         end
-      elseif not anew and (state or call('EXISTS', key) == 1) then
+      elseif not overdraft and (state or call('EXISTS', key) == 1) then
         return
       end
       if less(actual, actual_part, reserved, reserved_part) then
@@ -219,11 +219,11 @@ local function kind_of(kind, now)
   end
 
   -- Returns the numbers in a state. Returns zeroes if the key does not exist. If the state is of another kind, returns
-  -- zeroes for an overdraft (`anew`), and otherwise nothing.
-  local function numbers_of(key, state, kind, form, size, anew)
+  -- zeroes if `overdraft` is true, and otherwise nothing.
+  local function numbers_of(key, state, kind, form, size, overdraft)
     if state and #state == size and byte(state) == kind then
       return take(form, state, 2)
-    elseif anew or (not state and call('EXISTS', key) == 0) then
+    elseif overdraft or (not state and call('EXISTS', key) == 0) then
       return 0, 0, 0, 0
     end
   end
@@ -257,11 +257,12 @@ local function kind_of(kind, now)
   if kind == Kind.FixedWindow then
     -- `finish`: the end of the window in which the charge was made.
     return function(key, state, finish, reserved, actual, charged_at)
-      local stands, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24, overdraws(reserved, actual))
-      if not stands or (used > 0 and stands > finish) then
+      local overdraft = overdraws(reserved, actual)
+      local stored_finish, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24, overdraft)
+      if not stored_finish or (used > 0 and stored_finish > finish) then
         return
       end
-      if used > 0 and stands == finish then
+      if used > 0 and stored_finish == finish then
         reserved = found(charged_at, since, reserved, actual)
         if not reserved then
           return
@@ -278,12 +279,12 @@ local function kind_of(kind, now)
 
   -- Sliding window by weight: corrects the previous or the current count, if the charge was made in that window.
   return function(key, state, period, charged_at, reserved, actual)
-    local anew = overdraws(reserved, actual)
-    local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24, anew)
+    local overdraft = overdraws(reserved, actual)
+    local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24, overdraft)
     if not start or (previous + current == 0 and actual < reserved) then
       return
     end
-    local owes = actual > reserved
+    local raises = actual > reserved
     if previous + current == 0 then
       since = charged_at
     end
@@ -291,23 +292,23 @@ local function kind_of(kind, now)
     if not reserved then
       return
     end
-    if owes and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
+    if raises and charged_at >= start and (charged_at - start >= period or previous + current == 0) then
       previous = charged_at - start < 2 * period and current or 0
       start, current = charged_at - charged_at % period, 0
     end
     if charged_at >= start + period or charged_at < start - period then
       return
     end
-    local function amend(count)
+    local function correct(count)
       if count == 0 then
-        return owes and min(actual, most_counted) or 0
+        return raises and min(actual, most_counted) or 0
       end
       return max(0, min(count + actual - reserved, most_counted))
     end
     if charged_at >= start then
-      current = amend(current)
+      current = correct(current)
     else
-      previous = amend(previous)
+      previous = correct(previous)
     end
     local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
     return keep(key, pack('<BdI4I4I7', Kind.SlidingWindow, start, previous, current, since), drained - now)
@@ -336,11 +337,11 @@ for i = 1, #KEYS do
   reset_at = reset_at and tonumber(reset_at)
   -- Ignores a time of reset in the future, which only shows that the clock was set back.
   if not reset_at or charged_at > reset_at or reset_at > now then
-    local amend = kinds[kind] or kind_of(kind, now)
-    kinds[kind] = amend
-    if amend(KEYS[i], state, a, b, c, d, e, f, g) then
-      amended = amended + 1
+    local correct = kinds[kind] or kind_of(kind, now)
+    kinds[kind] = correct
+    if correct(KEYS[i], state, a, b, c, d, e, f, g) then
+      corrected = corrected + 1
     end
   end
 end
-return { amended, lost, number }
+return { corrected, lost, number }

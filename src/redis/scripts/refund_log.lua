@@ -99,8 +99,8 @@
     end
 
     -- Returns the log of a key; an empty log if the key does not exist. If the key has a state of another kind, or
-    -- another Redis type than a list, returns an empty log for an overdraft (`anew`), and otherwise nil.
-    local function log_of(key, state, anew)
+    -- another Redis type than a list, returns an empty log if `overdraft` is true, and otherwise nil.
+    local function log_of(key, state, overdraft)
       if state and byte(state) == Kind.Log and #state % 11 == 1 then
         return string_log(key, state)
       end
@@ -111,7 +111,7 @@
       if head then
         return list_log(key)
       end
-      return (head == false or anew) and string_log(key, pack('<BI7I4', Kind.Log, 0, 0)) or nil
+      return (head == false or overdraft) and string_log(key, pack('<BI7I4', Kind.Log, 0, 0)) or nil
     end
 
     local function logged(key, state, charged_at, reserved, actual, from, expiry, most, strict)
@@ -125,7 +125,7 @@
         first = first - 1
       end
 
-      local function give_back(left)
+      local function refund_units(left)
         while left > 0 and first <= log.last do
           local entered, paid = log.pair(first)
           local back = min(paid, left)
@@ -150,7 +150,7 @@
         -- corrected charge does not contain that charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
-          give_back(reserved - actual)
+          refund_units(reserved - actual)
         end
         return there
       end

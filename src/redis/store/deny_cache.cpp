@@ -12,7 +12,7 @@ namespace {
 
 // Returns true if only time and refunds can reduce the usage of this limiter. Returns false for queues and
 // concurrency limits.
-bool lasts(const limit::Limiter& limiter) noexcept {
+bool is_cacheable(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
@@ -33,19 +33,19 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
                          const RoundTrip& trip) noexcept {
   assert(answers.size() == script_lines(bill) * kAnswerNumbers);
   for (const auto& charge : bill) {
-    const auto told = answers.first(kAnswerNumbers);
+    const auto limiter_answer = answers.first(kAnswerNumbers);
     answers = answers.subspan(kAnswerNumbers);
     std::int64_t penalty_end = 0;
     if (charge.penalty != nullptr) {
       penalty_end = answers[0];
       answers = answers.subspan(kAnswerNumbers);
     }
-    if (!lasts(*charge.limiter)) continue;
+    if (!is_cacheable(*charge.limiter)) continue;
     const auto set = std::span(entries_).subspan(set_of(charge.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
     // An answer about a gap (free time slots) of a bucket says nothing about the next charge, so it is not
     // stored.
-    if (has_slots(charge) && told[2] != 0) {
+    if (has_slots(charge) && limiter_answer[2] != 0) {
       forget({&charge, 1});
       continue;
     }
@@ -58,7 +58,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
               .penalty_end = base::TimePoint(base::Duration(penalty_end)),
               .trip = trip,
               .renewed = {}};
-    std::copy(told.begin(), told.end(), entry->answer.begin());
+    std::copy(limiter_answer.begin(), limiter_answer.end(), entry->answer.begin());
   }
 }
 
@@ -78,10 +78,10 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (entry == nullptr) return std::nullopt;
     using std::chrono::ceil, std::chrono::floor;
     const auto since = floor<base::Duration>(now - entry->trip.received);
-    const auto told = answer_after(*charge.limiter, entry->answer, since);
+    const auto limiter_answer = answer_after(*charge.limiter, entry->answer, since);
     const auto clock = entry->trip.server_now + since;
     if (i == 0) first = clock;
-    auto outcome = outcome_of(charge, clock, told);
+    auto outcome = outcome_of(charge, clock, limiter_answer);
     if (!outcome) return std::nullopt;
     // Redis's clock may be ahead of `clock` by up to `unsure`. If the wait is at most this long, Redis might
     // admit the bill now, so the cache does not refuse it.

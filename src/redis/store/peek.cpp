@@ -23,8 +23,8 @@ bool Store::holds_for(const limit::Charge& charge, limit::Outcome& outcome) cons
 }
 
 void Store::forget(const limit::Charge& charge) {
-  const bool told = backend_->forget(charge);
-  if (told && prefetching_ && charge.lease != 0) prefetching_->forget(charge);
+  const bool sent = backend_->forget(charge);
+  if (sent && prefetching_ && charge.lease != 0) prefetching_->forget(charge);
 }
 
 }  // namespace weir::redis

@@ -62,7 +62,7 @@ void PermitRenewer::renew_later() {
 // Renews all permits. Sends nothing while Redis is unavailable; all permits are renewed when it is available
 // again. If memory runs out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
-  if (!refund_sink_.is_there()) return;
+  if (!refund_sink_.is_available()) return;
   try {
     permits_.renew([this](std::span<const Refund> lines) { refund_sink_.refund(lines); });
   } catch (const std::bad_alloc&) {
@@ -73,7 +73,7 @@ void PermitRenewer::renew() {
 void PermitRenewer::give_up() {
   ended_ = true;
   timer_.cancel();
-  if (refund_sink_.is_there())
+  if (refund_sink_.is_available())
     permits_.give_up([this](std::span<const Refund> lines) { refund_sink_.refund(lines); });
 }
 

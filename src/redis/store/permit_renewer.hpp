@@ -19,7 +19,7 @@ namespace weir::redis {
 // Sends refunds, releases and renewals to Redis.
 class RefundSink {
  public:
-  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // returns false if Redis is unavailable
+  [[nodiscard]] virtual bool is_available() const noexcept = 0;  // returns false if Redis is unavailable
   virtual void refund(std::span<const Refund> refunds) = 0;
 
  protected:

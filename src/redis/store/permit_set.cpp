@@ -23,10 +23,10 @@ void PermitSet::hold_without_redis(const limit::Charge& charge) {
   put(charge, ++serial_, false);
 }
 
-void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool known) {
+void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool in_redis) {
   const auto [found, is_new] = entries_.try_emplace(charge.key);
   try {
-    found->second.push_back({charge, serial, known});
+    found->second.push_back({charge, serial, in_redis});
   } catch (...) {
     if (is_new) entries_.erase(found);  // a key in entries_ must have at least one entry
     throw;
@@ -44,8 +44,8 @@ std::optional<Refund> PermitSet::release(const limit::Charge& charge) {
   *last = entries.back();
   entries.pop_back();
   if (entries.empty()) entries_.erase(found);
-  if (!entry.known) return std::nullopt;
-  return amendment(entry, 0);
+  if (!entry.in_redis) return std::nullopt;
+  return refund_for(entry, 0);
 }
 
 bool PermitSet::is_released_since(const Refund& refund) const noexcept {
@@ -56,39 +56,39 @@ bool PermitSet::is_released_since(const Refund& refund) const noexcept {
                       [&](const Entry& entry) { return entry.serial == refund.hold.serial; });
 }
 
-Refund PermitSet::amendment(const Entry& entry, limit::Cost actual) const noexcept {
+Refund PermitSet::refund_for(const Entry& entry, limit::Cost actual) const noexcept {
   return {entry.charge, {}, actual, of(entry.serial)};
 }
 
 template <class Take>
-void PermitSet::visit(Take take, const std::function<void(std::span<const Refund>)>& tell) {
+void PermitSet::visit(Take take, const std::function<void(std::span<const Refund>)>& send) {
   std::vector<Refund> lines;
   for (auto& [key, entries] : entries_) {
     for (Entry& entry : entries) {
       take(entry, lines);
       if (lines.size() < kAtOnce) continue;
-      tell(lines);
+      send(lines);
       lines.clear();
     }
   }
-  if (!lines.empty()) tell(lines);
+  if (!lines.empty()) send(lines);
 }
 
-void PermitSet::renew(const std::function<void(std::span<const Refund>)>& tell) {
+void PermitSet::renew(const std::function<void(std::span<const Refund>)>& send) {
   visit(
       [this](Entry& entry, std::vector<Refund>& lines) {
-        entry.known = true;
-        lines.push_back(amendment(entry, entry.charge.cost));
+        entry.in_redis = true;
+        lines.push_back(refund_for(entry, entry.charge.cost));
       },
-      tell);
+      send);
 }
 
-void PermitSet::give_up(const std::function<void(std::span<const Refund>)>& tell) {
+void PermitSet::give_up(const std::function<void(std::span<const Refund>)>& send) {
   visit(
       [this](const Entry& entry, std::vector<Refund>& lines) {
-        if (entry.known) lines.push_back(amendment(entry, 0));
+        if (entry.in_redis) lines.push_back(refund_for(entry, 0));
       },
-      tell);
+      send);
   entries_.clear();
 }
 

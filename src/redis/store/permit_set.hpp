@@ -50,10 +50,10 @@ class PermitSet {
   // must not be sent again, because it would restore the permit.
   [[nodiscard]] bool is_released_since(const Refund& refund) const noexcept;
 
-  // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
-  void renew(const std::function<void(std::span<const Refund>)>& tell);
-  // Calls `tell` with releases of all permits, in groups as small as the groups of renew().
-  void give_up(const std::function<void(std::span<const Refund>)>& tell);
+  // Calls `send` with renewals of all permits, in groups small enough that Redis is not busy for long.
+  void renew(const std::function<void(std::span<const Refund>)>& send);
+  // Calls `send` with releases of all permits, in groups as small as the groups of renew().
+  void give_up(const std::function<void(std::span<const Refund>)>& send);
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] base::Duration interval() const noexcept { return lease_ / 3; }
@@ -62,16 +62,16 @@ class PermitSet {
   struct Entry {
     limit::Charge charge;
     std::uint64_t serial;
-    bool known;  // true: the permit was written to Redis; false: not yet
+    bool in_redis;  // true: the permit was written to Redis; false: not yet
   };
   struct KeyHash {
     // The key is a digest, so it needs no further hashing.
     std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }
   };
-  void put(const limit::Charge& charge, std::uint64_t serial, bool known);
+  void put(const limit::Charge& charge, std::uint64_t serial, bool in_redis);
   template <class Take>
-  void visit(Take take, const std::function<void(std::span<const Refund>)>& tell);
-  [[nodiscard]] Refund amendment(const Entry& entry, limit::Cost actual) const noexcept;
+  void visit(Take take, const std::function<void(std::span<const Refund>)>& send);
+  [[nodiscard]] Refund refund_for(const Entry& entry, limit::Cost actual) const noexcept;
 
   std::uint64_t holder_;
   std::uint64_t serial_ = 0;

@@ -40,7 +40,7 @@ void Store::stop() {
 }
 
 bool Store::spends_prefetched(Charges charges) const noexcept {
-  return prefetching_ && PrefetchingStore::concerns(charges);
+  return prefetching_ && PrefetchingStore::may_prefetch(charges);
 }
 
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,

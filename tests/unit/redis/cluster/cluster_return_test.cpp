@@ -62,8 +62,8 @@ class ClusterRefunds : public ::testing::Test {
     return settled;
   }
   static std::uint64_t calls() {
-    const auto told = (*cluster_)[0].info("commandstats", "cmdstat_evalsha");
-    return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
+    const auto evalsha_stats = (*cluster_)[0].info("commandstats", "cmdstat_evalsha");
+    return evalsha_stats.empty() ? 0 : std::stoull(evalsha_stats.substr(evalsha_stats.find("calls=") + 6));
   }
 
   static std::unique_ptr<TwoMasters> cluster_;

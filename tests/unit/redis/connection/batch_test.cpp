@@ -39,8 +39,8 @@ class BatchedCharges : public ::testing::Test {
     for (const auto& bill : bills) {
       const auto& lines = bill.lines;
       base::TimePoint then;
-      const auto told = std::span(outcomes).subspan(place.first_line, lines.size());
-      EXPECT_EQ(read_outcomes(reply, place, lines, told, then), ReplyReading::Answer);
+      const auto decoded = std::span(outcomes).subspan(place.first_line, lines.size());
+      EXPECT_EQ(read_outcomes(reply, place, lines, decoded, then), ReplyReading::Answer);
       EXPECT_EQ(then, now_);
       ++place.bill;
       place.first_line += lines.size();
@@ -142,7 +142,7 @@ class BatchingStore : public ::testing::Test {
 TEST_F(BatchingStore, RequestsOfOneLoopIterationAreSentInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   std::array<Answer, kMostBills + 1> answers;
   for (auto& answer : answers) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
@@ -156,7 +156,7 @@ TEST_F(BatchingStore, RequestsOfOneLoopIterationAreSentInOneCall) {
 TEST_F(BatchingStore, NumberOfChargesInACallIsBounded) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   std::vector<Charge> large;
   for (std::uint64_t i = 0; i < limit::kMaxCharges; ++i) large.push_back({{i, 1}, &ten_});
   std::array<Answer, 5> answers;
@@ -171,16 +171,16 @@ TEST_F(BatchingStore, NumberOfChargesInACallIsBounded) {
 TEST_F(BatchingStore, RequestsWaitToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   server_.freeze();
-  std::array<Answer, Pipeline::kMostUnanswered + kMostBills + 5> answers;
+  std::array<Answer, Pipeline::kBusyCalls + kMostBills + 5> answers;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     worker.begin(bill_, answers[i]);
     const auto writes = worker.store.stats().writes.load();
     worker.loop.restart();
     worker.loop.poll();
-    const bool full = i == Pipeline::kMostUnanswered + kMostBills - 1;
-    const bool leaves = i < Pipeline::kMostUnanswered || full;
+    const bool full = i == Pipeline::kBusyCalls + kMostBills - 1;
+    const bool leaves = i < Pipeline::kBusyCalls || full;
     EXPECT_EQ(worker.store.stats().writes.load() - writes, leaves ? 1U : 0U) << i;
   }
   server_.thaw();
@@ -189,7 +189,7 @@ TEST_F(BatchingStore, RequestsWaitToShareACallWhileManyCallsAreUnanswered) {
     EXPECT_FALSE(answers[i].error);
     EXPECT_EQ(answers[i].outcomes[0].allowed, i < 10) << i;
   }
-  const auto calls = "calls=" + std::to_string(Pipeline::kMostUnanswered + 2) + ",";
+  const auto calls = "calls=" + std::to_string(Pipeline::kBusyCalls + 2) + ",";
   EXPECT_TRUE(evals().starts_with(calls)) << evals();
 }
 

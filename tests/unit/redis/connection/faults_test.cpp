@@ -27,7 +27,7 @@ TEST_F(ScriptFaultsTest, AreReportedOnlyOnce) {
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 1h));
   EXPECT_FALSE(faults_.note(Faults::kinds_of(both_), now_ + 1h));
   EXPECT_TRUE(faults_.note(places_alone_, now_ + 1h));
-  EXPECT_TRUE(faults_.note(Faults::kGivingBack, now_ + 2h));
+  EXPECT_TRUE(faults_.note(Faults::kRefunds, now_ + 2h));
 }
 
 TEST_F(ScriptFaultsTest, AreReportedAgainIfACallWithFewerAlgorithmsFails) {

@@ -80,7 +80,7 @@ TEST_F(PendingCommands, DeadlineOfACommandEndsWithItsConnection) {
 class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {
-    for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
+    for (std::size_t i = 0; i < Pipeline::kBusyCalls; ++i) send(Purpose::Charge, 0ms);
   }
   // Adds a request with `lines` charges to the requests that wait for the next call.
   Call& gather(std::size_t lines = 1) {
@@ -90,7 +90,7 @@ class CallCoalescing : public PendingCommands {
     return call;
   }
   [[nodiscard]] bool awaited(std::chrono::milliseconds at = 1ms) const {
-    return pipeline_.awaits_company(start_ + at);
+    return pipeline_.waits_for_more_bills(start_ + at);
   }
 
   std::array<limit::Charge, limit::kMaxCharges> lines_{};

@@ -16,7 +16,7 @@ class Peer {
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     SSL_set_accept_state(ssl_.get());
   }
-  void hear(std::string& sealed) {
+  void receive(std::string& sealed) {
     BIO_write(SSL_get_rbio(ssl_.get()), sealed.data(), static_cast<int>(sealed.size()));
     sealed.clear();
     SSL_do_handshake(ssl_.get());
@@ -47,10 +47,10 @@ class TlsCodecTest : public ::testing::Test {
     for (auto handshake = codec.handshake(); handshake != TlsCodec::HandshakeResult::Done;
          handshake = codec.handshake()) {
       ASSERT_EQ(handshake, TlsCodec::HandshakeResult::More) << codec.why();
-      peer.hear(codec.sealed());
+      peer.receive(codec.sealed());
       codec.feed(peer.sealed());
     }
-    peer.hear(codec.sealed());
+    peer.receive(codec.sealed());
   }
   std::string open() {
     codec.feed(peer.sealed());

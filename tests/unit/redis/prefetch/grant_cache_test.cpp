@@ -296,7 +296,7 @@ TEST_F(GrantCacheTest, KeysForWhichTheFullCacheHasNoRoomAreCounted) {
   }
   heat(5);
   EXPECT_EQ(take(5), 0U);
-  EXPECT_EQ(cache_.stats().crowded, GrantCache::kHot);
+  EXPECT_EQ(cache_.stats().rejected_keys, GrantCache::kHot);
   EXPECT_EQ(spend_all(1), 8U);
   heat(5);
   EXPECT_EQ(take(5), 8U) << "in place of a key without units";

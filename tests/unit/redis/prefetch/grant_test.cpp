@@ -53,7 +53,7 @@ TEST(Grant, UnitsThatExpireFirstAreSpentFirst) {
   auto grant = bucket_grant(20);
   limit::Outcome outcome;
   grant.spend(4, kHere + 9ms, outcome);
-  EXPECT_EQ(grant.gone(), 10U) << "ten units have expired";
+  EXPECT_EQ(grant.expired(), 10U) << "ten units have expired";
   EXPECT_EQ(grant.left(), 6U);
   EXPECT_EQ(grant.ready(kHere + 13ms), 6U) << "the spent units would have expired next";
   EXPECT_EQ(grant.ready(kHere + 14ms), 5U);
@@ -83,13 +83,13 @@ TEST(Grant, RefundedUnitIsAddedToTheGrantIfItsTimeSlotIsAdjacent) {
   EXPECT_EQ(grant.ready(kHere), 20U);
   grant.spend(3, kHere, first);
   grant.spend(2, kHere, second);
-  auto apart = grant.apart(2, line_of(kBucket, 3), first);
-  ASSERT_TRUE(apart);
-  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "the second range follows the first range";
-  EXPECT_EQ(apart->ready(kHere), 5U);
-  EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
+  auto new_grant = grant.grant_for_spent(2, line_of(kBucket, 3), first);
+  ASSERT_TRUE(new_grant);
+  EXPECT_TRUE(new_grant->put_back(line_of(kBucket, 2), second)) << "the second range follows the first range";
+  EXPECT_EQ(new_grant->ready(kHere), 5U);
+  EXPECT_EQ(new_grant->ready(kHere + 72ms), 2U);
   second.debited_at = kRedisTime + 1ms;
-  auto later = grant.apart(3, line_of(kBucket, 2), second);
+  auto later = grant.grant_for_spent(3, line_of(kBucket, 2), second);
   ASSERT_TRUE(later);
   later->spend(1, kHere, second);
   EXPECT_EQ(second.debited_at, kRedisTime + 1ms);
@@ -133,7 +133,7 @@ TEST(Grant, PrefetchedUnitsOfOneWindowCanBeMerged) {
 
 TEST(Grant, UnusedUnitsAreReturnedInOneRefund) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
-  const auto window = window_grant(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
+  const auto window = window_grant(fixed, 20, 4s).refund_of_unspent(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);
   EXPECT_EQ(window->departure, kRedisTime + 4s);
   EXPECT_EQ(window->charge.cost, 20U);
@@ -141,15 +141,15 @@ TEST(Grant, UnusedUnitsAreReturnedInOneRefund) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome outcome;
   grant.spend(5, kHere, outcome);
-  const auto bucket = grant.return_of(line_of(kBucket, 1), kHere);
+  const auto bucket = grant.refund_of_unspent(line_of(kBucket, 1), kHere);
   ASSERT_TRUE(bucket);
   EXPECT_EQ(bucket->begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 75ms))
       << "the first slot of the units";
   EXPECT_EQ(bucket->departure, kRedisTime) << "the time of the charge";
   EXPECT_EQ(bucket->charge.cost, 15U);
-  EXPECT_TRUE(grant.return_of(line_of(kBucket, 1), kHere + 89500us))
+  EXPECT_TRUE(grant.refund_of_unspent(line_of(kBucket, 1), kHere + 89500us))
       << "half of the last slot is still to come";
-  EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
+  EXPECT_FALSE(grant.refund_of_unspent(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
 }
 
 TEST(Grant, UnitsOfExactLogsQueuesStepwiseBucketsAndPermitsCannotBePrefetched) {

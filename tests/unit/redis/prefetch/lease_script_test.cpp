@@ -54,11 +54,11 @@ class LeaseScript : public ::testing::Test {
     charge(kFull, before);
     const auto gap = take(kFull, units);
     take(kFull, behind);
-    EXPECT_TRUE(give_back(kFull, gap));
+    EXPECT_TRUE(refund_grant(kFull, gap));
   }
   // Refunds the unspent units of the grant. Returns true if Redis accepted the refund.
-  bool give_back(const Limiter& limiter, const Grant& grant) {
-    const auto refund = grant.return_of(line(limiter, 1), here_);
+  bool refund_grant(const Limiter& limiter, const Grant& grant) {
+    const auto refund = grant.refund_of_unspent(line(limiter, 1), here_);
     EXPECT_TRUE(refund);
     return refund && scripts_.refund(*refund).numbers.at(0) == 1;
   }
@@ -73,11 +73,11 @@ TEST_F(LeaseScript, BucketAcceptsReturnedTimeSlotsAtAnyPosition) {
   const auto second = take(limiter, 31);
   limit::Outcome spent;
   first.spend(8, here_, spent);
-  EXPECT_TRUE(give_back(limiter, first)) << "the second grant was charged after the first";
-  EXPECT_FALSE(give_back(limiter, first)) << "the slots were already returned";
+  EXPECT_TRUE(refund_grant(limiter, first)) << "the second grant was charged after the first";
+  EXPECT_FALSE(refund_grant(limiter, first)) << "the slots were already returned";
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 23 - 31 - 1)
       << "the charge took returned slots, a fraction of a microsecond late";
-  EXPECT_TRUE(give_back(limiter, second));
+  EXPECT_TRUE(refund_grant(limiter, second));
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both ranges were merged";
 }
 
@@ -100,7 +100,7 @@ TEST_F(LeaseScript, ReturnedTimeSlotsExpire) {
   scripts_.set_clock(kNow);
   const auto gap = take(kFull, 5);
   take(kFull, 95);
-  EXPECT_TRUE(give_back(kFull, gap));
+  EXPECT_TRUE(refund_grant(kFull, gap));
   scripts_.set_clock(kNow + 2500ms);
   RoundTrip trip;
   EXPECT_FALSE(charge(kFull, 3).allowed);
@@ -116,7 +116,7 @@ TEST_F(LeaseScript, AdjacentReturnedTimeSlotsAreMerged) {
   charge(kFull, 10);
   const std::array grants{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
   take(kFull, 75);
-  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(give_back(kFull, grants[i]));
+  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(refund_grant(kFull, grants[i]));
   EXPECT_FALSE(charge(kFull, 16).allowed);
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
@@ -129,7 +129,7 @@ TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.forget({1, 2});
   scripts_.set_clock(kNow + 1ms);
   EXPECT_EQ(charge(kFull, 20).remaining, 80U);
-  EXPECT_FALSE(give_back(kFull, lost));
+  EXPECT_FALSE(refund_grant(kFull, lost));
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
@@ -143,7 +143,7 @@ TEST_F(LeaseScript, TimeSlotsWhoseChargeIsMissingOnAPromotedReplicaAreNotAccepte
   const auto unknown = take(kFull, 5);
   scripts_.connection().ask({"SET", name, before});
   charge(kFull, 4);
-  EXPECT_FALSE(give_back(kFull, unknown));
+  EXPECT_FALSE(refund_grant(kFull, unknown));
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
@@ -163,7 +163,8 @@ TEST_F(LeaseScript, ShortestRangeOfReturnedTimeSlotsIsDroppedIfTheBucketHasTooMa
   }
   charge(kFull, 100 - 10 - 33 - 17);
   for (std::size_t i = 0; i < grants.size(); ++i)
-    EXPECT_EQ(gaps_lost(scripts_.refund(*grants[i].return_of(line(kFull, 1), here_))), i == 16 ? 1U : 0U);
+    EXPECT_EQ(gaps_lost(scripts_.refund(*grants[i].refund_of_unspent(line(kFull, 1), here_))),
+              i == 16 ? 1U : 0U);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(charge(kFull, 2).allowed);
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
@@ -188,7 +189,7 @@ TEST_F(LeaseScript, ReplyHasTheExactTimeSlotOfAChargeInReturnedTimeSlots) {
   charge(limiter, 101);
   const auto gap = take(limiter, 23);
   take(limiter, 31);
-  EXPECT_TRUE(give_back(limiter, gap));
+  EXPECT_TRUE(refund_grant(limiter, gap));
   RoundTrip trip;
   for (unsigned i = 101; i < 124; i += i == 102 ? 22 : 1) {
     charge(limiter, i == 102 ? 22 : 1, &trip);
@@ -206,7 +207,7 @@ TEST_F(LeaseScript, ReturnedTimeSlotsAreNeverLongerAfterAChangeOfTheRate) {
   charge(before, 101);
   const auto gap = take(before, 350);
   take(before, 31);
-  EXPECT_TRUE(give_back(before, gap));
+  EXPECT_TRUE(refund_grant(before, gap));
   RoundTrip trip;
   charge(after, 1, &trip);
   EXPECT_EQ(trip.begin, limit::gcra_core(after)->ticks(kNow + 432'858us)) << "rounded up from 432,857.14";
@@ -226,8 +227,8 @@ TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   charge(kFull, 55);
   const auto far = take(kFull, 5);
   charge(kFull, 25);
-  EXPECT_TRUE(give_back(kFull, near));
-  EXPECT_TRUE(give_back(kFull, far));
+  EXPECT_TRUE(refund_grant(kFull, near));
+  EXPECT_TRUE(refund_grant(kFull, far));
   const Limiter cut = limit::TokenBucket::make({1, 1s}, 50).value();
   EXPECT_TRUE(charge(cut, 5).allowed);
   EXPECT_FALSE(charge(cut, 1).allowed);
@@ -242,12 +243,12 @@ TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   auto plain = line(kFull, 4);
   plain.lease = 0;
   EXPECT_EQ(charge(plain).remaining, 0U);
-  EXPECT_FALSE(give_back(kFull, out));
+  EXPECT_FALSE(refund_grant(kFull, out));
   scripts_.refund({plain, kNow});
   EXPECT_EQ(charge(plain).remaining, 0U);
   scripts_.set_clock(kNow + 1s);
   EXPECT_TRUE(charge(kFull, 1).allowed) << "a charge with a lease again";
-  EXPECT_FALSE(give_back(kFull, out)) << "units charged before";
+  EXPECT_FALSE(refund_grant(kFull, out)) << "units charged before";
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
@@ -274,8 +275,8 @@ TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllItsUnits) {
     limit::Outcome spent;
     first.spend(8, here_, spent);
     scripts_.set_clock(kNow + 1100ms);
-    EXPECT_TRUE(give_back(limiter, first));
-    EXPECT_TRUE(give_back(limiter, second));
+    EXPECT_TRUE(refund_grant(limiter, first));
+    EXPECT_TRUE(refund_grant(limiter, second));
     EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1);
   }
 }

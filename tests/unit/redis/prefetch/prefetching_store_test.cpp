@@ -22,8 +22,8 @@ class PrefetchingStore : public ::testing::Test {
     return {{.key = {7, 9}, .limiter = &limiter, .lease = lease}};
   }
   std::uint64_t calls() const {
-    const auto told = server_.info("commandstats", "cmdstat_evalsha");
-    return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
+    const auto evalsha_stats = server_.info("commandstats", "cmdstat_evalsha");
+    return evalsha_stats.empty() ? 0 : std::stoull(evalsha_stats.substr(evalsha_stats.find("calls=") + 6));
   }
   // Waits until Redis has answered all commands, including those that prefetch units.
   void await_answers(Worker& worker) {

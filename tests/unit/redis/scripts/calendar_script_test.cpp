@@ -138,12 +138,12 @@ class Canned {
       listen();
     });
   }
-  // Empties `heard`.
+  // Empties `received`.
   void forget() {
-    heard.clear();
+    received.clear();
     answered_ = 0;
   }
-  std::string heard;  // the commands since the last forget()
+  std::string received;  // the commands since the last forget()
 
  private:
   using Protocol = net::asio::local::stream_protocol;
@@ -154,7 +154,7 @@ class Canned {
   void listen() {
     peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
       if (ec) return;
-      heard.append(input_.data(), n);
+      received.append(input_.data(), n);
       while (next_ < replies_.size()) {
         const auto call = next_call();
         if (!call) break;
@@ -171,11 +171,11 @@ class Canned {
   std::optional<std::int64_t> next_call() {
     constexpr std::string_view kHead = "\r\n$72\r\n";
     double number = 0;
-    const auto command = heard.find("EVALSHA", answered_);
-    const auto at = command == std::string::npos ? command : heard.find(kHead, command);
-    if (at == std::string::npos || heard.size() < at + kHead.size() + sizeof number) return std::nullopt;
+    const auto command = received.find("EVALSHA", answered_);
+    const auto at = command == std::string::npos ? command : received.find(kHead, command);
+    if (at == std::string::npos || received.size() < at + kHead.size() + sizeof number) return std::nullopt;
     answered_ = at + kHead.size();
-    heard.copy(reinterpret_cast<char*>(&number), sizeof number, answered_);
+    received.copy(reinterpret_cast<char*>(&number), sizeof number, answered_);
     return static_cast<std::int64_t>(number);
   }
 
@@ -183,7 +183,7 @@ class Canned {
   Protocol::socket peer_;
   std::vector<Numbers> replies_;
   std::size_t next_ = 0;
-  std::size_t answered_ = 0;  // the position in `heard` behind the last answered command
+  std::size_t answered_ = 0;  // the position in `received` behind the last answered command
   std::array<char, 4096> input_{};
 };
 
@@ -214,11 +214,11 @@ TEST_F(DifferentRedisTime, RequestIsSentAgainWithTheWindowsAtTheTimeOfRedis) {
   EXPECT_EQ(answer.outcomes[0].reset_after, 18h);  // the rest of 29 February
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
-  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+  EXPECT_NE(redis.received.find(bytes), std::string::npos);
   // The next request of weir has the windows around Redis's time.
   redis.forget();
   EXPECT_FALSE(worker.charge(bill_).error);
-  EXPECT_NE(redis.heard.find(bytes), std::string::npos);
+  EXPECT_NE(redis.received.find(bytes), std::string::npos);
 }
 
 TEST_F(DifferentRedisTime, RequestFailsIfASecondReplyStillSaysThatTheTimeIsWrong) {

@@ -29,10 +29,10 @@ class PermitExpiry : public ::testing::Test {
     EXPECT_EQ(reply.kind, Reply::Kind::Numbers) << reply.text;
     return serials_;
   }
-  void renew(std::uint64_t serial, base::Duration lease) { amend({line_, {}, 1, {1, serial, lease}}); }
+  void renew(std::uint64_t serial, base::Duration lease) { send({line_, {}, 1, {1, serial, lease}}); }
   // Renews a permit that Redis does not have.
   void renew_lost(base::Duration lease) { renew(++serials_, lease); }
-  void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
+  void release(std::uint64_t serial) { send({line_, {}, 0, {1, serial, 0s}}); }
 
   [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
   // Returns the key's time to live in minutes, without the two milliseconds that a script adds. Rounded up.
@@ -42,7 +42,7 @@ class PermitExpiry : public ::testing::Test {
   }
 
  private:
-  void amend(const Refund& refund) {
+  void send(const Refund& refund) {
     std::string out;
     append_refund(out, refund_, {"w"}, {&refund, 1}, 7);
     const auto reply = connection_.exchange(out, 1).front();
@@ -70,7 +70,7 @@ TEST_F(PermitExpiry, KeyWithPermitsInAStringLivesUntilTheLastPermitExpires) {
   EXPECT_EQ(minutes_left(), 90);
   renew(brief, 20min);
   EXPECT_EQ(minutes_left(), 90);
-  give_back(brief);
+  release(brief);
   EXPECT_EQ(minutes_left(), 90);
   renew(longer, 120min);
   EXPECT_EQ(minutes_left(), 120);
@@ -105,7 +105,7 @@ TEST_F(PermitExpiry, KeyWithPermitsInASetLivesUntilTheLastPermitExpires) {
   EXPECT_EQ(minutes_left(), 60);
   renew(brief, 20min);
   EXPECT_EQ(minutes_left(), 60);
-  give_back(brief);
+  release(brief);
   EXPECT_EQ(minutes_left(), 60);
   renew(longer, 90min);
   EXPECT_EQ(minutes_left(), 90);

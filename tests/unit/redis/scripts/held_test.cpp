@@ -68,7 +68,7 @@ class PermitScript : public ::testing::Test {
       EXPECT_TRUE(expires >= place.until || place.until <= now_);
   }
   // Renews or releases one permit, in Redis and in the model.
-  void amend() {
+  void renew_or_release() {
     if (held_.empty()) return;
     const auto at = held_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, held_.size() - 1));
     auto line = *at;
@@ -100,7 +100,7 @@ TEST_F(PermitScript, PermitsAreCountedAsInASimpleModel) {
     if (dice_.one_in(2))
       charge();
     else
-      amend();
+      renew_or_release();
     expect_life();
     ASSERT_FALSE(HasFailure()) << "seed " << seed_ << ", request " << i;
     now_ += base::Duration(dice_.between(0, dice_.one_in(10) ? 4'000'000 : 400'000));
@@ -142,8 +142,8 @@ class RedisPermits : public ::testing::Test {
     return static_cast<double>(total.numbers.at(0));
   }
   std::uint64_t calls() {
-    const auto told = server_.info("commandstats", "cmdstat_evalsha");
-    return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
+    const auto evalsha_stats = server_.info("commandstats", "cmdstat_evalsha");
+    return evalsha_stats.empty() ? 0 : std::stoull(evalsha_stats.substr(evalsha_stats.find("calls=") + 6));
   }
   // Returns the time at which the last permit expires; 0 if there is none.
   double expiry() {
@@ -262,7 +262,7 @@ TEST_F(RedisPermits, PermitsOfEarlierRequestsInTheSameCallAreCounted) {
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   std::array<Answer, 10> answers;
   for (auto& answer : answers) worker.begin(bill, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
@@ -321,7 +321,7 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}};
   for (int i = 0; i < 200; ++i) worker.charge(bill);
-  count_anew(server_);
+  reset_command_counts(server_);
   const auto first = expiry();
   EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 5e5; }));
   EXPECT_LE(calls(), 8U);
@@ -334,7 +334,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
-  count_anew(server_);
+  reset_command_counts(server_);
   worker.store.release(bill_[0]);
   worker.store.release(bill_[0]);
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 1U);

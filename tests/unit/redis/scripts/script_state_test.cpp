@@ -91,12 +91,12 @@ bool is_length_of(char kind, std::size_t length) {
 
 TEST_F(ScriptState, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
-    const auto told = ::testing::PrintToString(command);
+    const auto command_text = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});
     const auto fresh = charge(limiter, 3).remaining;
     server_.ask({"FLUSHDB"});
     server_.ask(std::move(command));
-    EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
+    EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << command_text;
   };
   for (const auto& limiter : every_) {
     if (limit::gcra_core(limiter) != nullptr) continue;  // every state of the right length is valid

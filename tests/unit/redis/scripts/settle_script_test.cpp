@@ -104,8 +104,8 @@ class SettleScript : public ::testing::Test {
     if (line.actual == line.charge.cost) return;
     const auto algorithm = static_cast<std::size_t>(rule_of(line.charge).algorithm);
     ++(line.actual > line.charge.cost ? debts_ : surpluses_)[algorithm];
-    const bool gone = table_->current_outcome(line.charge, now_) == limit::full(*line.charge.limiter);
-    if (gone && line.actual > line.charge.cost) ++paid_meanwhile_[algorithm];
+    const bool is_full = table_->current_outcome(line.charge, now_) == limit::full(*line.charge.limiter);
+    if (is_full && line.actual > line.charge.cost) ++paid_meanwhile_[algorithm];
     scripts_.refund(line);
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }

@@ -298,7 +298,7 @@ TEST_F(DenyingStore, CachedRefusalIsDroppedWhenAnotherWorkerRefundsTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   const auto charged = one.charge(bill_);
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
   EXPECT_FALSE(two.charge(bill_).outcomes[0].allowed);
@@ -314,7 +314,7 @@ TEST_F(DenyingStore, CachedRefusalIsDroppedWhenAnotherWorkerSettlesAChargeOfTheK
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   const std::vector<Charge> dear{{bill_[0].key, &day_, 2}};
   const auto charged = one.charge(dear);
   EXPECT_FALSE(two.charge(bill_).outcomes[0].allowed);

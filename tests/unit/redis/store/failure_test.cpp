@@ -101,7 +101,7 @@ TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfItsCallHasTimedOut) {
   Worker worker(settings);
   ASSERT_TRUE(worker.turn_until_up());
   server.ask({"SCRIPT", "FLUSH"});
-  count_anew(server);
+  reset_command_counts(server);
   server.freeze();
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
   server.thaw();

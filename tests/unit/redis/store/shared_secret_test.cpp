@@ -34,7 +34,7 @@ struct Weir {
       : secret(
             loop.get_executor(), settings_for(server), offered,
             [this](LogLevel, std::string line) { log.push_back(std::move(line)); },
-            [this](const base::SipKey& told) { agreed = told; }) {
+            [this](const base::SipKey& key) { agreed = key; }) {
     secret.start();
   }
   ~Weir() {

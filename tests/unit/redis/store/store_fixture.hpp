@@ -45,7 +45,7 @@ struct Answer {
 };
 
 // Resets the server's statistics, so that INFO commandstats counts only later commands.
-inline void count_anew(const Server& server) {
+inline void reset_command_counts(const Server& server) {
   server.ask({"CONFIG", "RESETSTAT"});
 }
 

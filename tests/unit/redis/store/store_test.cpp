@@ -117,7 +117,7 @@ TEST_F(StoreTest, OnlyTheLastPromisedDepartureOfAQueueIsRefunded) {
 TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
-  count_anew(server_);
+  reset_command_counts(server_);
   std::vector<std::vector<limit::Charge>> bills;
   std::vector<Answer> answers(50);
   for (std::uint64_t i = 0; i < answers.size(); ++i)
