@@ -13,7 +13,7 @@ namespace {
 
 // Returns the outcome of a request of `cost` units, for fixed and adaptive limits. `in_flight`: the units in
 // use before the request. `limit`: the present limit. `most`: the highest limit that the key can reach.
-Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
+Outcome outcome_for(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
   out.allowed = cost <= room;
@@ -68,10 +68,10 @@ constexpr std::uint64_t rounded(std::uint64_t latency, std::uint64_t chance) noe
 }
 
 // Returns `from`, moved towards `to` by 1/window of the distance.
-constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64_t window,
-                               std::uint64_t chance) noexcept {
-  const std::uint64_t way = to > from ? to - from : from - to;
-  const std::uint64_t step = (way + (chance >> 40) % window) / window;
+constexpr std::uint64_t moved_towards(std::uint64_t from, std::uint64_t to, std::uint64_t window,
+                                      std::uint64_t chance) noexcept {
+  const std::uint64_t distance = to > from ? to - from : from - to;
+  const std::uint64_t step = (distance + (chance >> 40) % window) / window;
   return rounded(to > from ? from + step : from - step, chance);
 }
 
@@ -99,7 +99,7 @@ base::Result<Concurrency> Concurrency::make(std::uint64_t limit) {
 }
 
 Step Concurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
-  Step result{.outcome = granted(cell.words[0], limit_, limit_, cost), .next = cell, .drained_at = now};
+  Step result{.outcome = outcome_for(cell.words[0], limit_, limit_, cost), .next = cell, .drained_at = now};
   if (result.outcome.allowed) result.next.words[0] += cost;
   if (result.next.words[0] != 0) result.drained_at = kNever;
   return result;
@@ -165,7 +165,7 @@ std::uint64_t AdaptiveConcurrency::limit(const Cell& cell, base::TimePoint now) 
 
 Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   State state = state_of(cell, now);
-  Step result{.outcome = granted(state.in_flight, state.limit / kScale, max_, cost),
+  Step result{.outcome = outcome_for(state.in_flight, state.limit / kScale, max_, cost),
               .next = cell,
               .drained_at = drained_at(cell)};
   result.outcome.limit = static_cast<std::uint32_t>(state.limit / kScale);
@@ -208,16 +208,19 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
   const bool first = state.seen < kFirst;
   const bool alone = state.in_flight <= min_;
   if (first) ++state.seen;
-  const auto among = [&](std::uint64_t answers) { return first ? std::min(answers, state.seen) : answers; };
-  state.quick = nearer(state.quick, sample, among(window), chance);
-  state.slow = nearer(state.slow, sample, among(alone ? 2 * window : kSlower * window), chance);
-  const bool roomy = 4 * state.in_flight <= 3 * whole;
+  const auto window_so_far = [&](std::uint64_t answers) {
+    return first ? std::min(answers, state.seen) : answers;
+  };
+  state.quick = moved_towards(state.quick, sample, window_so_far(window), chance);
+  state.slow =
+      moved_towards(state.slow, sample, window_so_far(alone ? 2 * window : kSlower * window), chance);
+  const bool far_below_limit = 4 * state.in_flight <= 3 * whole;
   if ((first && state.seen <= 2 * whole) || state.slow < state.best)
     state.best = state.slow;
   else if (alone)
-    state.best = nearer(state.best, state.slow, kFewest, chance);
-  else if (roomy && 4 * state.quick <= 5 * state.best)
-    state.best = nearer(state.best, state.quick, kSlower * window, chance);
+    state.best = moved_towards(state.best, state.slow, kFewest, chance);
+  else if (far_below_limit && 4 * state.quick <= 5 * state.best)
+    state.best = moved_towards(state.best, state.quick, kSlower * window, chance);
   // A quick mean below 4/5 of the best latency is hardly chance: answers have become faster. So lowers the
   // best latency at once. Otherwise only the slow mean would lower it later, and the limit would rise too
   // high in the meantime.
@@ -233,10 +236,12 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // `knows`: the limit may rise. With at most `min` requests in flight, weir still learns the best latency.
-    // During this time, the limit may rise only if the quick mean is at most 9/8 of the best latency.
-    const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
-    if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
+    // `may_rise`: the limit may rise. With at most `min` requests in flight, weir still learns the best
+    // latency. During this time, the limit may rise only if the quick mean is at most 9/8 of the best
+    // latency.
+    const bool may_rise = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
+    if (gradient < kGradient || may_rise)
+      state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }
   state.in_flight = beyond(state.in_flight, cost);
   if (state.in_flight == 0 && state.best == 0 && state.limit == start_)

@@ -82,7 +82,7 @@ bool count_alike(const L&, const L&) noexcept {
 }
 
 template <class L>
-Cell carried(const L& from, const Cell& cell, base::TimePoint drained_at, const L& to) noexcept {
+Cell converted(const L& from, const Cell& cell, base::TimePoint drained_at, const L& to) noexcept {
   return count_alike(from, to) ? cell : to.carry_over(cell, drained_at);
 }
 
@@ -98,7 +98,7 @@ Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexce
         else if constexpr (Holding<L>)
           return same ? cell : Cell{};
         else
-          return same ? carried(std::get<L>(from), cell, at, l) : Cell{};
+          return same ? converted(std::get<L>(from), cell, at, l) : Cell{};
       },
       to);
 }

@@ -15,7 +15,7 @@ static_assert(kHundredYears == micros(kLongestDebt));
 // Returns the units to add to a count when a charge turns out to cost more than was reserved. If
 // `reserve_counts`, the count still contains `reserved`, so only the difference is added. Otherwise the whole
 // actual cost is added.
-constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
+constexpr Cost units_to_add(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
 
@@ -59,7 +59,7 @@ Cell SteppedBucket::raise_cost(const Cell& cell, base::TimePoint charged_at, Cos
   const auto [anchor, spent] = cell.words;
   const bool counts = spent != 0;
   const Ticks bound = std::min(Ticks{kHundredYears / micros(rate_.period)} * rate_.count, kMostSpent);
-  const Ticks owed = std::min(Ticks{spent} + rest_of(counts, reserved, actual), bound);
+  const Ticks owed = std::min(Ticks{spent} + units_to_add(counts, reserved, actual), bound);
   return {{counts ? anchor : micros(charged_at), std::max(spent, static_cast<std::uint64_t>(owed))}};
 }
 
@@ -70,14 +70,14 @@ Cell FixedWindow::raise_cost(const Cell& cell, base::TimePoint charged_at, Cost 
   if (used != 0 && counted_until > end) return cell;  // the window of the charge is over
   const bool counts = used != 0 && counted_until == end;
   const std::uint64_t before = counts ? used : 0;
-  return {{end, std::min(before + rest_of(counts, reserved, actual), kMostCount)}};
+  return {{end, std::min(before + units_to_add(counts, reserved, actual), kMostCount)}};
 }
 
 Cell SlidingWindow::raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                                Cost actual) const noexcept {
   const std::uint64_t at = micros(charged_at);
   const auto plus = [&](std::uint64_t& count) {
-    count = std::min(count + rest_of(count != 0, reserved, actual), kMostCount);
+    count = std::min(count + units_to_add(count != 0, reserved, actual), kMostCount);
   };
   Counts counts = counts_at(cell, at);
   if (at >= counts.start)

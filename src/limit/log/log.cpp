@@ -91,7 +91,7 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
 
 // Takes entry.cost from the first log entry at or after entry.mark, but at most the cost of that log entry.
 // Returns the cost that was taken; 0 if no log entry is at or after entry.mark.
-Cost Log::take_back_first(const LogEntry& entry) noexcept {
+Cost Log::refund_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {
     const Cost back = std::min(total(), entry.cost);
@@ -137,9 +137,9 @@ LogEntry Log::first_from(std::uint64_t mark, std::uint64_t** word) const noexcep
   return {};
 }
 
-void Log::take_back_from(const LogEntry& entry) noexcept {
+void Log::refund_from(const LogEntry& entry) noexcept {
   for (Cost left = entry.cost; left != 0;) {
-    const Cost back = take_back_first({entry.mark, left});
+    const Cost back = refund_first({entry.mark, left});
     if (back == 0) return;
     left -= back;
   }

@@ -81,14 +81,14 @@ class Log : public LogReader {
   // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark; a mark of 0 means
   // the oldest entries. A later entry may contain the charge, if another worker's clock was ahead or no
   // chunk was left. The caller must have checked that the charge has not expired.
-  void take_back_from(const LogEntry& entry) noexcept;
+  void refund_from(const LogEntry& entry) noexcept;
   // Adds entry.cost to the log entry that contains an earlier charge. The log entry grows to `most_entered`
   // at most, and the log to SlidingLog::kMostTotal at most. Returns false if no log entry contains the
   // charge.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
-  [[nodiscard]] Cost take_back_first(const LogEntry& entry) noexcept;
+  [[nodiscard]] Cost refund_first(const LogEntry& entry) noexcept;
   void set(std::uint64_t newest, Cost total, LogStore::Ref tail) noexcept {
     own_.words = {newest, (std::uint64_t{tail} << 32) | total};
   }

@@ -62,7 +62,7 @@ concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, Ad
 // Scales the time until the bucket is full, so that its share of the depth (the time to fill an empty bucket)
 // stays the same. Each depth is in ticks of its own rate.
 template <RescaledBucket L>
-Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
+Cell converted(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most = std::max(depth_of(to.gcra_core()),
@@ -76,7 +76,8 @@ Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) 
 // Keeps the departures that were promised to requests. If `to` paces octets, keeps the number of promised
 // octets instead. These octets then pass at the rate of `to`, and the last octet departs at most `max_wait`
 // from now.
-Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
+Cell converted(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to,
+               base::TimePoint now) noexcept {
   const auto& old_core = from.gcra_core();
   const auto& core = to.gcra_core();
   const auto departs = old_core.instant(tat_of(cell));
@@ -88,8 +89,8 @@ Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, b
                  scaled(wait, micros(core.rate().period), micros(old_core.rate().period), most));
 }
 
-Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& to,
-             base::TimePoint now) noexcept {
+Cell converted(const SteppedBucket& from, const Cell& cell, const SteppedBucket& to,
+               base::TimePoint now) noexcept {
   const std::uint64_t period = micros(from.rate().period);
   const std::uint64_t elapsed = beyond(micros(now), cell.words[0]);
   const auto refilled = Ticks{elapsed / period} * from.rate().count;
@@ -99,7 +100,8 @@ Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& t
   return {{std::max(micros(now), cell.words[0]) - over, scaled_count(spent, to.quota(), from.quota())}};
 }
 
-Cell carried(const FixedWindow& from, const Cell& cell, const FixedWindow& to, base::TimePoint now) noexcept {
+Cell converted(const FixedWindow& from, const Cell& cell, const FixedWindow& to,
+               base::TimePoint now) noexcept {
   if (from.drained_at(cell) <= now) return {};
   const auto used =
       from.align() == to.align() ? scaled_count(cell.words[1], to.quota(), from.quota()) : cell.words[1];
@@ -108,20 +110,20 @@ Cell carried(const FixedWindow& from, const Cell& cell, const FixedWindow& to, b
   return {{alike ? cell.words[0] : micros(to.window_at(now).end), used}};
 }
 
-Cell carried(const SlidingLog& from, const Cell& cell, const SlidingLog& to, base::TimePoint now) noexcept {
+Cell converted(const SlidingLog& from, const Cell& cell, const SlidingLog& to, base::TimePoint now) noexcept {
   if (cell.words[1] == 0) return {};
   const std::array<LogEntry, 1> entry{LogEntry{cell.words[0], cell.words[1]}};
-  const auto carried = rescaled(from, entry, to, now);
-  return carried.empty() ? Cell{} : Cell{{carried.front().mark, carried.front().cost}};
+  const auto converted = rescaled(from, entry, to, now);
+  return converted.empty() ? Cell{} : Cell{{converted.front().mark, converted.front().cost}};
 }
 
-Cell carried(const SlidingWindow& from, const Cell& cell, const SlidingWindow& to,
-             base::TimePoint now) noexcept {
+Cell converted(const SlidingWindow& from, const Cell& cell, const SlidingWindow& to,
+               base::TimePoint now) noexcept {
   return to.rescaled(from, cell, now);
 }
 
 template <RescaledPermits L>
-Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
+Cell converted(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
@@ -152,15 +154,15 @@ Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
 Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::TimePoint now) noexcept {
   if (from == to) return cell;
   if (!rescales(from, to)) return {};
-  return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
+  return std::visit([&]<class L>(const L& l) { return converted(std::get<L>(from), cell, l, now); }, to);
 }
 
 // Merges entries that get the same time step (mark) under `to`. Rounds the running total up, not each cost,
 // so that the final total is the scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {
-  std::vector<LogEntry> carried;
-  carried.reserve(entries.size());
+  std::vector<LogEntry> converted;
+  converted.reserve(entries.size());
   const bool alike = from.rate().period == to.rate().period && from.marks() == to.marks();
   Cost before = 0;
   Cost entered = 0;
@@ -175,12 +177,12 @@ std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry>
     const auto left = static_cast<std::int64_t>(static_cast<std::uint64_t>(
         divide_up(Ticks{micros(expiry - now)} * micros(to.rate().period), micros(from.rate().period))));
     const auto mark = alike ? entry.mark : to.carry_over({{0, cost}}, now + base::Duration(left)).words[0];
-    if (!carried.empty() && mark <= carried.back().mark)
-      carried.back().cost = std::min(carried.back().cost + cost, to.most_entered());
+    if (!converted.empty() && mark <= converted.back().mark)
+      converted.back().cost = std::min(converted.back().cost + cost, to.most_entered());
     else
-      carried.push_back({mark, cost});
+      converted.push_back({mark, cost});
   }
-  return carried;
+  return converted;
 }
 
 bool rescales(const Limiter& from, const Limiter& to) noexcept {

@@ -53,7 +53,8 @@ class Reader {
   FormerRule read_rule();
   [[nodiscard]] Meaning meaning_of(FormerRule older);
   void read_shared(const SeeShared& see);
-  void hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next, const SeeShared& see);
+  void convert_shared(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
+                      const SeeShared& see);
   void read_penalties(const SeePenalty& see);
   void read_times(std::vector<base::TimePoint>& times, std::uint64_t most);
   [[nodiscard]] base::TimePoint take_instant();
@@ -66,7 +67,7 @@ class Reader {
   base::TimePoint at_;
   TimeShift shift_;
   const Adopt& adopt_;
-  std::vector<Meaning> now_;       // by the rule's number in the snapshot
+  std::vector<Meaning> meanings_;  // by the rule's number in the snapshot
   std::deque<FormerRule> former_;  // the old versions of rules whose limiters have changed
   Snapshot snapshot_{};
   std::uint64_t version_ = 0;
@@ -137,7 +138,7 @@ void Reader::read_rules() {
   const std::uint64_t count = take_count(kMaxRules, "rules");
   for (std::uint64_t i = 0; i < count && good(); ++i) {
     auto older = read_rule();
-    if (good()) now_.push_back(meaning_of(std::move(older)));
+    if (good()) meanings_.push_back(meaning_of(std::move(older)));
   }
 }
 
@@ -148,8 +149,8 @@ void Reader::read_shared(const SeeShared& see) {
     const std::uint64_t variant = in_.take();
     const auto units = in_.take_digest();
     const Cell cell = in_.take_cell();
-    if (rule >= now_.size()) return fail("is damaged: it refers to a rule that it does not contain");
-    const auto& [index, is, next] = now_[rule];
+    if (rule >= meanings_.size()) return fail("is damaged: it refers to a rule that it does not contain");
+    const auto& [index, is, next] = meanings_[rule];
     if (!index) continue;
     const auto named = std::find_if(is->variants.begin(), is->variants.end(),
                                     [&](const SavedRule::Variant& v) { return v.name == variant; });
@@ -160,15 +161,15 @@ void Reader::read_shared(const SeeShared& see) {
     if (next == nullptr)
       see(shared);
     else
-      hand_off(shared, variant, *next, see);
+      convert_shared(shared, variant, *next, see);
   }
 }
 
 // Converts an overflow cell (a state that keys without a slot share) to the limiters of the rule `next`, and
 // calls `see` with the result. The state of a single key is converted later, by the key's next charge. An
 // overflow cell must be converted now, because no charge will use its former index.
-void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
-                      const SeeShared& see) {
+void Reader::convert_shared(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
+                            const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());
   for (const auto& is : next.variants)
     if (is.name == variant && is.limiter != nullptr)
@@ -225,8 +226,9 @@ void Reader::read_key(std::uint64_t first, const SeeKey& see) {
   const std::uint64_t drained_at = word.drained_at(first);
   const std::uint64_t rule = word.rule(first);
   SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(drained_at)};
-  if (drained_at > kLatest || rule >= now_.size()) return fail("is damaged: a key has no valid rule or time");
-  const Meaning& is = now_[rule];
+  if (drained_at > kLatest || rule >= meanings_.size())
+    return fail("is damaged: a key has no valid rule or time");
+  const Meaning& is = meanings_[rule];
   const unsigned cost_bits = is.rule->log_cost_bits();
   const bool is_log = word.is_log(first);
   if (is_log)
@@ -276,8 +278,8 @@ base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept 
 }
 
 base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const SavedRule> rules) {
-  const Adopt nobody;
-  Reader reader(source, rules, {}, nobody);
+  const Adopt adopts_none;
+  Reader reader(source, rules, {}, adopts_none);
   return reader.read([](const SharedCell&) {}, [](const SavedPenalty&) {}, [](const SavedKey&, unsigned) {});
 }
 

@@ -20,7 +20,7 @@ std::uint64_t moved_mark(const SlidingLog& log, std::uint64_t mark, base::Durati
   return log.mark_of(std::max(log.start_of(mark) + by, base::TimePoint{}));
 }
 
-struct ToShifted {
+struct ShiftCell {
   const Cell& cell;
   const TimeShift& shift;
 
@@ -49,7 +49,7 @@ struct ToShifted {
 };
 
 // Returns when the saved key would drain if its cell belonged to the limiter that operator() receives.
-struct ToDue {
+struct DrainTime {
   const SavedKey& saved;
 
   template <class L>
@@ -77,7 +77,7 @@ struct ToDue {
 
 const Limiter& limiter_of(const SavedKey& saved, const SavedRule& rule) noexcept {
   const auto distance = [&](const Limiter* limiter) {
-    return std::chrono::abs(std::visit(ToDue{saved}, *limiter) - saved.drained_at);
+    return std::chrono::abs(std::visit(DrainTime{saved}, *limiter) - saved.drained_at);
   };
   return **std::min_element(rule.limiters.begin(), rule.limiters.end(),
                             [&](const Limiter* a, const Limiter* b) { return distance(a) < distance(b); });
@@ -94,7 +94,7 @@ base::TimePoint end_of_window(const FixedWindow& limiter, const Cell& cell, base
 
 Cell shifted(const Limiter& limiter, const Cell& cell, const TimeShift& shift) noexcept {
   if (shift.by.count() == 0 || cell == Cell{}) return cell;
-  return std::visit(ToShifted{cell, shift}, limiter);
+  return std::visit(ShiftCell{cell, shift}, limiter);
 }
 
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept {

@@ -10,7 +10,7 @@ namespace weir::limit {
 
 // Resets a slot's cell (the state of its key) to a fresh state and returns the chunks of its log. Called if
 // the key has another algorithm now, which must not read the former cell.
-void KeyTable::Impl::renew(Slot& slot) noexcept {
+void KeyTable::Impl::reset_cell(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
 }
@@ -25,18 +25,18 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   line.rule = charge.rule;
   if (line.slot != nullptr) {
     if (line.slot->due.rule() != charge.rule) [[unlikely]] {
-      const Resolved met = resolve(*line.slot, charge, now);
-      if (met.apart) return check_shared(charge, now, locks);
-      line.limiter = met.charge.limiter;
-      line.rule = met.charge.rule;
+      const Resolved resolved = resolve(*line.slot, charge, now);
+      if (resolved.uses_overflow_cell) return check_overflow_cell(charge, now, locks);
+      line.limiter = resolved.charge.limiter;
+      line.rule = resolved.charge.rule;
     }
     line.due = line.slot->due;
     if (line.due.is_log() != std::holds_alternative<SlidingLog>(*line.limiter)) [[unlikely]]
-      renew(*line.slot);
+      reset_cell(*line.slot);
     line.slot->due = SlotInfo::pinned(line.due.rule());
   } else {
     line.slot = shard.claim(charge.key, charge.rule, now);
-    if (line.slot == nullptr) return check_shared(charge, now, locks);
+    if (line.slot == nullptr) return check_overflow_cell(charge, now, locks);
     line.claimed = true;
     if (overflow.may_be_live(charge.rule, now)) [[unlikely]] {
       locks.lock_overflow();
@@ -55,7 +55,8 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
 }
 
 // Checks a charge against the overflow cell of its limiter ID: the state that keys without a slot share.
-auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> ChargeCheck {
+auto KeyTable::Impl::check_overflow_cell(const Charge& charge, base::TimePoint now, Locks& locks)
+    -> ChargeCheck {
   ChargeCheck line;
   line.limiter = charge.limiter;
   line.rule = charge.rule;
@@ -99,8 +100,8 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
 
-void KeyTable::Impl::follow(const Charge& charge, const ChargeCheck& decider, base::TimePoint now,
-                            ChargeCheck& line, const Locks& locks) const {
+void KeyTable::Impl::check_counted(const Charge& charge, const ChargeCheck& decider, base::TimePoint now,
+                                   ChargeCheck& line, const Locks& locks) const {
   const Limiter& limiter = *line.limiter;
   const bool fits = line.step.outcome.allowed;
   line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
@@ -119,11 +120,11 @@ void KeyTable::Impl::follow(const Charge& charge, const ChargeCheck& decider, ba
 // Removes the oldest entries of a log that is charged beyond its limit. If the new entry needs a chunk, takes
 // a free one from the log store. Returns that chunk; 0 if none is needed or free.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const ChargeCheck& line) {
-  log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
+  log.refund_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
 }
 
-void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line) {
+void KeyTable::Impl::add_log_entry(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   const auto spare = line.most != 0 ? make_room(log, charge, line) : line.spare;
   if (spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
@@ -139,7 +140,7 @@ void KeyTable::Impl::finish(const Charge& charge, const ChargeCheck& line, bool 
     overflow.put(charge.rule, charge.limiter_id, *charge.limiter, line.step.next);
   } else if (charged) {
     if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
-      return enter(*log, charge, line);
+      return add_log_entry(*log, charge, line);
     if (shard.watched) [[unlikely]]
       report_permits(charge, *line.limiter, line.slot->cell, line.step.next);
     shard.settle(*line.slot, line.step.next, SlotInfo(line.step.drained_at, line.rule, false));
@@ -153,9 +154,9 @@ void KeyTable::Impl::finish(const Charge& charge, const ChargeCheck& line, bool 
   }
 }
 
-template <class Change, class ChangeLog, class Anew>
-bool KeyTable::Impl::amend(const Charge& unresolved, const ChangeTarget& where, Change change,
-                           ChangeLog change_log, Anew anew) {
+template <class Change, class ChangeLog, class OnEvicted>
+bool KeyTable::Impl::change_charged_state(const Charge& unresolved, const ChangeTarget& where, Change change,
+                                          ChangeLog change_log, OnEvicted on_evicted) {
   if (where.overflow) {
     const Limiter& limiter = *unresolved.limiter;
     const std::lock_guard lock(overflow.mutex);
@@ -171,7 +172,7 @@ bool KeyTable::Impl::amend(const Charge& unresolved, const ChangeTarget& where, 
   if (where.charged <= shard.last_reset() && resets.noted_since(unresolved.key, where.charged)) return false;
   Slot* slot = shard.find(unresolved.key);
   if (slot == nullptr) {
-    anew(shard);
+    on_evicted(shard);
     return true;
   }
   if (slot->due.rule() != unresolved.rule && !is_same_generation(*slot, unresolved)) return false;
@@ -202,7 +203,7 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // the charge has expired
   if (settled.actual < reserved) {
-    log.take_back_from({mark, reserved - settled.actual});
+    log.refund_from({mark, reserved - settled.actual});
     return true;
   }
   if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
@@ -215,7 +216,7 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
 
 // Settles a charge whose key was evicted because time had paid for the reserved cost. If the actual cost is
 // higher than the reserved cost, charges the actual cost to a new state. Otherwise does nothing.
-void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
+void KeyTable::Impl::settle_evicted(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
   const Cell cell =
@@ -246,7 +247,7 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Impl::ChargeCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
-      impl_->follow(charges[i], lines[i - 1], now, line, locks);
+      impl_->check_counted(charges[i], lines[i - 1], now, line, locks);
     // If the slot began as a copy of the overflow cell, a refusal sets Outcome::overflow. The refusal of a
     // check does not, because an overdraft after the check must charge the key itself.
     if (line.inherits && !line.step.outcome.allowed && charges[i].cost != 0) [[unlikely]]
@@ -276,13 +277,13 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 namespace {
 
 // Convert a cost from the units of the limiter of `unresolved` to the units of the limiter of `charge`. The
-// units differ if a reload has changed the limiter since the charge. share_back() rounds down, and
-// share_owed() rounds up.
-Cost share_back(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
+// units differ if a reload has changed the limiter since the charge. converted_refund() rounds down, and
+// converted_debt() rounds up.
+Cost converted_refund(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
   return unresolved.limiter == charge.limiter ? cost
                                               : rescaled_refund(*unresolved.limiter, cost, *charge.limiter);
 }
-Cost share_owed(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
+Cost converted_debt(const Charge& unresolved, const Charge& charge, Cost cost) noexcept {
   return unresolved.limiter == charge.limiter ? cost
                                               : rescaled_debt(*unresolved.limiter, cost, *charge.limiter);
 }
@@ -291,24 +292,24 @@ Cost share_owed(const Charge& unresolved, const Charge& charge, Cost cost) noexc
 
 bool KeyTable::refund(const Charge& unresolved, base::TimePoint departure, base::TimePoint now, bool overflow,
                       HybridTimestamp* timestamp) {
-  return impl_->amend(
+  return impl_->change_charged_state(
       unresolved, {timestamp_at(departure), overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
         return limit::refund(*charge.limiter, cell, departure,
-                             share_back(unresolved, charge, unresolved.cost));
+                             converted_refund(unresolved, charge, unresolved.cost));
       },
       [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
         return impl_->settle_log(limiter, charge.rule, log, {departure, 0, now},
-                                 share_back(unresolved, charge, unresolved.cost));
+                                 converted_refund(unresolved, charge, unresolved.cost));
       });
 }
 
 void KeyTable::release(const Charge& unresolved, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  // Passes the latest possible timestamp, because amend() ignores a charge from before a reset of its key,
-  // and a release must never be ignored. (A key with permits is never reset.)
+  // Passes the latest possible timestamp, because change_charged_state() ignores a charge from before a reset
+  // of its key, and a release must never be ignored. (A key with permits is never reset.)
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
-  (void)impl_->amend(
+  (void)impl_->change_charged_state(
       unresolved, {kSinceAnyReset, overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
         return limit::release(*charge.limiter, cell, now, unresolved.cost, ending);
@@ -320,22 +321,23 @@ void KeyTable::settle(const Charge& unresolved, const Settled& settled, bool ove
                       HybridTimestamp* timestamp) {
   if (settled.actual == unresolved.cost) return;
   const auto change = [&](const Charge& charge, const Cell& cell) {
-    const auto reserved = share_back(unresolved, charge, unresolved.cost);
-    const auto actual = share_owed(unresolved, charge, settled.actual);
+    const auto reserved = converted_refund(unresolved, charge, unresolved.cost);
+    const auto actual = converted_debt(unresolved, charge, settled.actual);
     // In the old units, the actual cost is lower than the reserved cost. It is higher here only because the
     // conversion to the new limiter's units rounds. So charges nothing more.
     if (actual > reserved && settled.actual < unresolved.cost) return cell;
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
-    const auto reserved = share_back(unresolved, charge, unresolved.cost);
-    const auto actual = share_owed(unresolved, charge, settled.actual);
+    const auto reserved = converted_refund(unresolved, charge, unresolved.cost);
+    const auto actual = converted_debt(unresolved, charge, settled.actual);
     if (actual > reserved && settled.actual < unresolved.cost) return false;
     return impl_->settle_log(limiter, charge.rule, log, {settled.charged_at, actual, settled.now}, reserved);
   };
-  const auto anew = [&](Shard& shard) { impl_->settle_anew(unresolved, settled, shard); };
-  (void)impl_->amend(unresolved, {timestamp_at(settled.charged_at), overflow, settled.now, timestamp}, change,
-                     change_log, anew);
+  const auto on_evicted = [&](Shard& shard) { impl_->settle_evicted(unresolved, settled, shard); };
+  (void)impl_->change_charged_state(unresolved,
+                                    {timestamp_at(settled.charged_at), overflow, settled.now, timestamp},
+                                    change, change_log, on_evicted);
 }
 
 bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp) {
@@ -357,7 +359,7 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
 std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   const std::uint64_t all = impl_->shape.shards * impl_->shape.buckets;
   const std::uint64_t count = std::min<std::uint64_t>(buckets, all);
-  const std::uint64_t first = impl_->hand.fetch_add(count, std::memory_order_relaxed);
+  const std::uint64_t first = impl_->next_bucket.fetch_add(count, std::memory_order_relaxed);
   std::size_t forgotten = 0;
   for (std::uint64_t i = first; i != first + count; ++i) {
     const std::uint64_t bucket = i % all;

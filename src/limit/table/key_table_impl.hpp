@@ -57,44 +57,45 @@ struct KeyTable::Impl {
   [[nodiscard]] Shard& shard_of(const Key& key) const noexcept { return shards[index_of(key)]; }
 
   class Locks;
-  void renew(Slot& slot) noexcept;
+  void reset_cell(Slot& slot) noexcept;
   // After a reload, a charge may use another version of the limiter than the cell of its slot does. The
   // function resolve() converts the charge to the limiter of the cell, and may convert the cell first. The
-  // file key_table_versions.cpp implements the functions from resolve() to carry_log().
+  // file key_table_versions.cpp implements the functions from resolve() to convert_log().
   struct Resolved {
     Charge charge;
-    bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
+    bool uses_overflow_cell = false;  // true: the charge must go to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
   // Returns true if the state in the slot and the charge are of the same generation: the rule's algorithm has
   // not changed between them (limit/table/limiter_versions.hpp).
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
-  void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
-             base::TimePoint now) noexcept;
-  void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
-                 base::TimePoint now) noexcept;
+  void convert(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+               base::TimePoint now) noexcept;
+  void convert_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
+                   base::TimePoint now) noexcept;
   ChargeCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
-  ChargeCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
+  ChargeCheck check_overflow_cell(const Charge& charge, base::TimePoint now, Locks& locks);
   // Returns the outcome that the key's limiter would give this charge. Ignores the key's penalty. REQUIRES:
   // the caller holds the shard's lock.
   [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& unresolved, base::TimePoint now);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, ChargeCheck& line);
   // Sets the outcome in `line` for a charge that only counts admitted requests (Charge::counted). `decider`:
   // the check of the charge that decides about the request.
-  void follow(const Charge& charge, const ChargeCheck& decider, base::TimePoint now, ChargeCheck& line,
-              const Locks& locks) const;
+  void check_counted(const Charge& charge, const ChargeCheck& decider, base::TimePoint now, ChargeCheck& line,
+                     const Locks& locks) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const ChargeCheck& line);
-  // Both apply the key's penalty to the outcome of its limiter. Only judge() may change a state: it notes a
-  // violation if the key's own state (not an overflow cell) refused the charge while no penalty ran.
-  // REQUIRES: the charge has a penalty, and the caller holds the shard's lock.
+  // Both apply the key's penalty to the outcome of its limiter. Only check_and_note_violation() may
+  // change a state: it notes a violation if the key's own state (not an overflow cell) refused the charge
+  // while no penalty ran. REQUIRES: the charge has a penalty, and the caller holds the shard's lock.
   static void check_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
                             Outcome& outcome) noexcept;
-  static void judge(Shard& shard, const Charge& charge, base::TimePoint now, Outcome& outcome) noexcept;
+  static void check_and_note_violation(Shard& shard, const Charge& charge, base::TimePoint now,
+                                       Outcome& outcome) noexcept;
   void apply_penalty(const Charge& charge, base::TimePoint now, Violations violations,
                      Outcome& outcome) const noexcept;
   void finish(const Charge& charge, const ChargeCheck& line, bool charged);
-  void enter(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line);
-  // Tells amend() which state to change, and at what time.
+  void add_log_entry(const SlidingLog& limiter, const Charge& charge, const ChargeCheck& line);
+  // Tells change_charged_state() which state to change, and at what time.
   struct ChangeTarget {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID
@@ -107,20 +108,21 @@ struct KeyTable::Impl {
   // state has changed. Calls one of three functions:
   // * `change` for a cell or an overflow cell. Receives the cell, and returns the new one.
   // * `change_log` for a log. Returns true if it has changed the log.
-  // * `anew` if the key was evicted and has no state. amend() then returns true.
+  // * `on_evicted` if the key was evicted and has no state. change_charged_state() then returns true.
   //
   // `change` and `change_log` receive the charge converted to the cell's present limiter, which a reload may
   // have replaced. Calls none of the three and returns false if the key was reset after the charge, or if its
   // rule has another algorithm now.
-  template <class Change, class ChangeLog, class Anew>
-  bool amend(const Charge& unresolved, const ChangeTarget& where, Change change, ChangeLog change_log,
-             Anew anew);
+  template <class Change, class ChangeLog, class OnEvicted>
+  bool change_charged_state(const Charge& unresolved, const ChangeTarget& where, Change change,
+                            ChangeLog change_log, OnEvicted on_evicted);
   template <class Change, class ChangeLog>
-  bool amend(const Charge& unresolved, const ChangeTarget& where, Change change, ChangeLog change_log) {
-    return amend(unresolved, where, change, change_log, [](Shard&) {});
+  bool change_charged_state(const Charge& unresolved, const ChangeTarget& where, Change change,
+                            ChangeLog change_log) {
+    return change_charged_state(unresolved, where, change, change_log, [](Shard&) {});
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
-  void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
+  void settle_evicted(const Charge& charge, const Settled& settled, Shard& shard);
   // Both return the state with which a new slot of the charge's key starts. The caller of inherited() must
   // hold the lock of the overflow cells. The caller of fresh() must not, because fresh() may take the lock.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
@@ -135,8 +137,8 @@ struct KeyTable::Impl {
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
   // Divides the slots and the log chunks among the rules (limit/table/quota.hpp).
   void share_out();
-  [[nodiscard]] std::vector<SharedCell> carried_overflow(RuleIndex index, const SavedRule& rule,
-                                                         base::TimePoint now) const;
+  [[nodiscard]] std::vector<SharedCell> converted_overflow(RuleIndex index, const SavedRule& rule,
+                                                           base::TimePoint now) const;
 
   const Shape shape;
   const Pages pages;
@@ -145,8 +147,8 @@ struct KeyTable::Impl {
   Overflow overflow;
   LimiterVersions limiter_versions;
   Resets resets;
-  PermitObserver permit_observer;      // changes only while no shard has `watched` set
-  std::atomic<std::uint64_t> hand{0};  // the next bucket to sweep, numbered through all shards
+  PermitObserver permit_observer;             // changes only while no shard has `watched` set
+  std::atomic<std::uint64_t> next_bucket{0};  // the next bucket to sweep, numbered through all shards
 };
 
 }  // namespace weir::limit

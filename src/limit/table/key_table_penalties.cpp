@@ -15,8 +15,8 @@ void KeyTable::Impl::check_penalty(const Shard& shard, const Charge& charge, bas
   outcome.violations = static_cast<std::uint8_t>(violations_at(*charge.penalty, *state, now));
 }
 
-void KeyTable::Impl::judge(Shard& shard, const Charge& charge, base::TimePoint now,
-                           Outcome& outcome) noexcept {
+void KeyTable::Impl::check_and_note_violation(Shard& shard, const Charge& charge, base::TimePoint now,
+                                              Outcome& outcome) noexcept {
   check_penalty(shard, charge, now, outcome);
   // A refusal by the shared overflow cell may be due to other keys, so it is no violation.
   if (outcome.allowed || outcome.overflow || outcome.penalty_left.count() > 0) return;
@@ -31,13 +31,13 @@ void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, Vi
   if (may_yield || violations == Violations::None)
     check_penalty(shard_of(charge.key), charge, now, outcome);
   else
-    judge(shard_of(charge.key), charge, now, outcome);
+    check_and_note_violation(shard_of(charge.key), charge, now, outcome);
 }
 
 void KeyTable::violate(const Charge& charge, base::TimePoint now, Outcome& outcome) {
   Shard& shard = impl_->shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
-  Impl::judge(shard, charge, now, outcome);
+  Impl::check_and_note_violation(shard, charge, now, outcome);
 }
 
 std::vector<SavedPenalty> KeyTable::penalties(base::TimePoint now) const {

@@ -12,37 +12,37 @@ namespace weir::limit {
 // before a change of algorithm (an older generation) cannot use the cell. Its permits are counted in the
 // overflow cell, which keys without a slot share, and are released there.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
-  const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
-  if (!relation_to) return {charge};
-  if (!relation_to->cell_is_newer) {
-    carry(slot, relation_to->same_generation ? relation_to->of_cell : nullptr, *charge.limiter, charge.rule,
-          now);
+  const auto relation = limiter_versions.relation_to(slot.due.rule(), charge);
+  if (!relation) return {charge};
+  if (!relation->cell_is_newer) {
+    convert(slot, relation->same_generation ? relation->of_cell : nullptr, *charge.limiter, charge.rule, now);
     return {charge};
   }
-  if (relation_to->of_cell == nullptr) return {charge};
-  Resolved met{charge};
-  met.charge.limiter = relation_to->of_cell;
-  met.charge.rule = slot.due.rule();
-  met.apart = !relation_to->same_generation && (holds(*charge.limiter) || holds(*relation_to->of_cell));
-  return met;
+  if (relation->of_cell == nullptr) return {charge};
+  Resolved resolved{charge};
+  resolved.charge.limiter = relation->of_cell;
+  resolved.charge.rule = slot.due.rule();
+  resolved.uses_overflow_cell =
+      !relation->same_generation && (holds(*charge.limiter) || holds(*relation->of_cell));
+  return resolved;
 }
 
 bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) const {
-  const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
-  return relation_to && relation_to->same_generation;
+  const auto relation = limiter_versions.relation_to(slot.due.rule(), charge);
+  return relation && relation->same_generation;
 }
 
 // Converts the cell (state) of a slot from the limiter `from` to the limiter `to`. Resets the cell if `from`
 // is null: its old limiter is unknown, or had another algorithm.
-void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
-                           base::TimePoint now) noexcept {
+void KeyTable::Impl::convert(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+                             base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
   const auto* log = std::get_if<SlidingLog>(&to);
   const bool alike = from != nullptr && rescales(*from, to) && slot.due.is_log() == (log != nullptr);
   if (!alike)
-    renew(slot);
+    reset_cell(slot);
   else if (log != nullptr)
-    carry_log(slot, std::get<SlidingLog>(*from), *log, rule, now);
+    convert_log(slot, std::get<SlidingLog>(*from), *log, rule, now);
   else
     slot.cell = rescaled(*from, slot.cell, to, now);
   const auto drained = log == nullptr ? drained_at(to, slot.cell)
@@ -53,8 +53,8 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
 }
 
 // Converts a log. If memory runs out, the log becomes a single entry with the total cost and the newest mark.
-void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
-                               base::TimePoint now) noexcept {
+void KeyTable::Impl::convert_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
+                                 base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());
   const Cell lone{{reader.newest(), reader.total()}};
   const auto ring = reader.tail();
@@ -64,10 +64,10 @@ void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const Sliding
       entries.push_back(entry);
       return true;
     });
-    const auto carried = rescaled(from, entries, to, now);
+    const auto converted = rescaled(from, entries, to, now);
     logs.give_back_ring(ring);
     slot.cell = {};
-    fill(slot, rule, carried, to.cost_bits());
+    fill(slot, rule, converted, to.cost_bits());
   } catch (const std::bad_alloc&) {
     logs.give_back_ring(ring);
     slot.cell = lone;
@@ -86,8 +86,8 @@ void KeyTable::Impl::share_out() {
 
 // Returns the overflow cells (states that keys without a slot share) of the rule's version before `index`,
 // converted to the rule's present limiters.
-std::vector<SharedCell> KeyTable::Impl::carried_overflow(RuleIndex index, const SavedRule& rule,
-                                                         base::TimePoint now) const {
+std::vector<SharedCell> KeyTable::Impl::converted_overflow(RuleIndex index, const SavedRule& rule,
+                                                           base::TimePoint now) const {
   RuleIndex before = index;
   const SavedRule* older = limiter_versions.newest(rule.name, before);
   std::vector<SharedCell> cells;
@@ -106,8 +106,8 @@ std::vector<SharedCell> KeyTable::Impl::carried_overflow(RuleIndex index, const 
 void KeyTable::define_rules(std::span<const DefinedRule> rules, base::TimePoint now) {
   std::vector<SharedCell> shared;
   for (const auto& [index, rule] : rules) {
-    const auto carried = impl_->carried_overflow(index, rule, now);
-    shared.insert(shared.end(), carried.begin(), carried.end());
+    const auto converted = impl_->converted_overflow(index, rule, now);
+    shared.insert(shared.end(), converted.begin(), converted.end());
     impl_->limiter_versions.define_rule(index, rule);
   }
   impl_->share_out();
@@ -145,7 +145,7 @@ void KeyTable::migrate_cells(base::TimePoint now) {
       if (action.forgotten)
         shard.release(slot);
       else if (action.from != nullptr && action.to != nullptr)
-        impl_->carry(slot, action.from, *action.to, action.next, now);
+        impl_->convert(slot, action.from, *action.to, action.next, now);
     });
   }
 }

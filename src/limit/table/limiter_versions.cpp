@@ -11,21 +11,21 @@ namespace weir::limit {
 std::optional<LimiterVersions::Relation> LimiterVersions::relation_to(RuleIndex cell,
                                                                       const Charge& charge) const {
   const std::shared_lock lock(mutex_);
-  const auto& one = known_[cell];
-  const auto& other = known_[charge.rule];
+  const auto& one = versions_[cell];
+  const auto& other = versions_[charge.rule];
   if (!one || !other || one->rule.name != other->rule.name) return std::nullopt;
   if (one->forgotten) return Relation{};
-  Relation relation_to{.cell_is_newer = one->age > other->age};
+  Relation relation{.cell_is_newer = one->age > other->age};
   if (const auto* variant = other->rule.variant_of(charge.limiter_id)) {
-    relation_to.same_generation = one->generation_of(variant->name) == other->generation_of(variant->name);
-    relation_to.of_cell = one->rule.limiter_named(variant->name);
+    relation.same_generation = one->generation_of(variant->name) == other->generation_of(variant->name);
+    relation.of_cell = one->rule.limiter_named(variant->name);
   }
-  return relation_to;
+  return relation;
 }
 
 void LimiterVersions::define_rule(RuleIndex index, const SavedRule& rule) {
   const std::unique_lock lock(mutex_);
-  Version known{.rule = rule, .generations = {}, .age = ++introduced_};
+  Version known{.rule = rule, .generations = {}, .age = ++newest_age_};
   auto& latest = latest_[rule.name];
   for (const auto& variant : rule.variants) {
     auto& [limiter, generation] = latest[variant.name];
@@ -56,28 +56,28 @@ bool LimiterVersions::define_former_rule(RuleIndex index, const SavedRule& rule)
 }
 
 void LimiterVersions::put(RuleIndex index, Version version) {
-  known_[index] = std::move(version);
+  versions_[index] = std::move(version);
   used_ = std::max<std::size_t>(used_, index + std::size_t{1});
 }
 
 bool LimiterVersions::is_current(RuleIndex index) const {
   const std::shared_lock lock(mutex_);
-  const auto& known = known_[index];
+  const auto& known = versions_[index];
   return known && !known->forgotten && generations_left(*known) == known->generations.size();
 }
 
 void LimiterVersions::forget(RuleIndex index) {
   const std::unique_lock lock(mutex_);
-  if (!known_[index]) return;
-  known_[index]->forgotten = true;
-  end_generations(known_[index]->rule.name);
+  if (!versions_[index]) return;
+  versions_[index]->forgotten = true;
+  end_generations(versions_[index]->rule.name);
 }
 
 void LimiterVersions::retire(RuleIndex index) {
   const std::unique_lock lock(mutex_);
-  if (!known_[index]) return;
-  const auto rule = std::move(known_[index]->rule.name);
-  known_[index].reset();
+  if (!versions_[index]) return;
+  const auto rule = std::move(versions_[index]->rule.name);
+  versions_[index].reset();
   end_generations(rule);
 }
 
@@ -85,12 +85,13 @@ std::vector<LimiterVersions::CellAction> LimiterVersions::cell_actions() const {
   const std::shared_lock lock(mutex_);
   std::vector<CellAction> cell_actions(kMaxRules);
   for (std::size_t i = 0; i < kMaxRules; ++i) {
-    if (!known_[i]) continue;
-    cell_actions[i].forgotten = known_[i]->forgotten || generations_left(*known_[i]) == 0;
+    if (!versions_[i]) continue;
+    cell_actions[i].forgotten = versions_[i]->forgotten || generations_left(*versions_[i]) == 0;
     // A rule without a newest version no longer exists, so all its cells are evicted.
-    const auto* newest = newest_of(known_[i]->rule.name);
-    if (newest != nullptr && newest != &known_[i])
-      link_versions(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), cell_actions[i]);
+    const auto* newest = newest_of(versions_[i]->rule.name);
+    if (newest != nullptr && newest != &versions_[i])
+      link_versions(*versions_[i], **newest, static_cast<RuleIndex>(newest - versions_.data()),
+                    cell_actions[i]);
   }
   return cell_actions;
 }
@@ -99,19 +100,19 @@ QuotaAccounts LimiterVersions::accounts() const {
   const std::shared_lock lock(mutex_);
   std::map<std::string_view, std::size_t> newest;
   for (std::size_t i = 0; i < kMaxRules; ++i) {
-    if (!known_[i] || known_[i]->forgotten) continue;
-    const auto [entry, is_first] = newest.try_emplace(known_[i]->rule.name, i);
-    if (!is_first && known_[i]->age > known_[entry->second]->age) entry->second = i;
+    if (!versions_[i] || versions_[i]->forgotten) continue;
+    const auto [entry, is_first] = newest.try_emplace(versions_[i]->rule.name, i);
+    if (!is_first && versions_[i]->age > versions_[entry->second]->age) entry->second = i;
   }
   QuotaAccounts accounts;
   accounts.of.resize(used_);
   for (std::size_t i = 0; i < used_; ++i) {
-    const bool counts = known_[i] && !known_[i]->forgotten;
-    accounts.of[i] = static_cast<RuleIndex>(counts ? newest.at(known_[i]->rule.name) : i);
+    const bool counts = versions_[i] && !versions_[i]->forgotten;
+    accounts.of[i] = static_cast<RuleIndex>(counts ? newest.at(versions_[i]->rule.name) : i);
   }
   for (const auto& [name, index] : newest) {
     accounts.rules.set(index);
-    accounts.logs.set(index, known_[index]->rule.log_cost_bits() != 0);
+    accounts.logs.set(index, versions_[index]->rule.log_cost_bits() != 0);
   }
   return accounts;
 }
@@ -120,7 +121,7 @@ const SavedRule* LimiterVersions::newest(const std::string& name, RuleIndex& ind
   const std::shared_lock lock(mutex_);
   const auto* newest = newest_of(name);
   if (newest == nullptr) return nullptr;
-  index = static_cast<RuleIndex>(newest - known_.data());
+  index = static_cast<RuleIndex>(newest - versions_.data());
   return &(*newest)->rule;
 }
 
@@ -132,7 +133,7 @@ LimiterVersions::Generation LimiterVersions::Version::generation_of(std::uint64_
 
 const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const std::string& name) const {
   const std::optional<Version>* newest = nullptr;
-  for (const auto& known : known_)
+  for (const auto& known : versions_)
     if (known && !known->forgotten && known->rule.name == name &&
         (newest == nullptr || known->age > (*newest)->age))
       newest = &known;

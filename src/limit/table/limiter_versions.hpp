@@ -109,12 +109,12 @@ class LimiterVersions {
   static void link_versions(const Version& older, const Version& newer, RuleIndex index, CellAction& action);
 
   mutable std::shared_mutex mutex_;
-  std::array<std::optional<Version>, kMaxRules> known_;
+  std::array<std::optional<Version>, kMaxRules> versions_;
   // Higher than every RuleIndex that was ever in use.
   std::size_t used_ = Quota::kFirst;
   // The latest limiter of each variant: by the name of the rule, then by SavedRule::Variant::name (a digest).
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
-  std::uint64_t introduced_ = 0;  // the age of the version that define_rule() has added last
+  std::uint64_t newest_age_ = 0;  // the age of the version that define_rule() has added last
   Generation generations_begun_ = 0;
 };
 

@@ -16,7 +16,7 @@ bool PenaltyTable::has_room(std::uint16_t account, std::size_t bytes) const noex
   return used() + own + bytes <= bytes_;
 }
 
-void PenaltyTable::give_back(const Entry& entry) noexcept {
+void PenaltyTable::release_bytes(const Entry& entry) noexcept {
   const auto bytes = bytes_of(entry);
   used_ -= bytes;
   by_account_.find(entry.account)->second -= bytes;
@@ -65,7 +65,7 @@ bool PenaltyTable::violate_or_throw(const Key& key, RuleIndex rule, const Penalt
   const auto [at, is_new] = entries_.try_emplace(key);
   account += bytes;
   used_ += bytes;
-  if (!is_new) give_back(at->second);
+  if (!is_new) release_bytes(at->second);
   at->second = std::move(entry);
   return begins;
 }
@@ -73,7 +73,7 @@ bool PenaltyTable::violate_or_throw(const Key& key, RuleIndex rule, const Penalt
 bool PenaltyTable::forget(const Key& key) noexcept {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;
-  give_back(found->second);
+  release_bytes(found->second);
   entries_.erase(found);
   return true;
 }
@@ -81,9 +81,9 @@ bool PenaltyTable::forget(const Key& key) noexcept {
 void PenaltyTable::sweep(base::TimePoint now) noexcept {
   if (entries_.empty()) return;
   erase_if(entries_, [&](const auto& each) {
-    const bool gone = each.second.forgotten_at <= now;
-    if (gone) give_back(each.second);
-    return gone;
+    const bool is_forgotten = each.second.forgotten_at <= now;
+    if (is_forgotten) release_bytes(each.second);
+    return is_forgotten;
   });
 }
 

@@ -71,7 +71,7 @@ class PenaltyTable {
   [[nodiscard]] static std::size_t bytes_of(const Entry& entry) noexcept;
   [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
   [[nodiscard]] std::size_t used() const noexcept { return used_ + by_account_.size() * kAccountBytes; }
-  void give_back(const Entry& entry) noexcept;
+  void release_bytes(const Entry& entry) noexcept;
   // Removes the account of a rule from by_account_ if the rule has no entry left.
   void drop_unused(std::uint16_t account) noexcept;
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);

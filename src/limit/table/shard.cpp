@@ -144,8 +144,8 @@ bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) no
   (void)sweep(home.first, now);
   (void)sweep(home.second, now);
   for (int more = 0; more < kMoreBuckets && !quota.may_take(rule); ++more) {
-    hand_ = hand_ + 1 < buckets_ ? hand_ + 1 : 0;
-    (void)sweep(hand_, now);
+    next_bucket_ = next_bucket_ + 1 < buckets_ ? next_bucket_ + 1 : 0;
+    (void)sweep(next_bucket_, now);
   }
   return quota.may_take(rule);
 }

@@ -185,7 +185,7 @@ class alignas(kCacheLine) Shard {
   base::TimePoint forgotten_at_;
   HybridTimestamp last_reset_ = 0;
   std::uint32_t buckets_ = 0;
-  std::uint32_t hand_ = 0;  // the next bucket to sweep when a rule has used up its share
+  std::uint32_t next_bucket_ = 0;  // the next bucket to sweep when a rule has used up its share
 };
 
 }  // namespace weir::limit

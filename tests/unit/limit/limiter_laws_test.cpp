@@ -189,8 +189,8 @@ TEST(LimiterLaws, StateConvertedToAnotherRateIsFullAtTheSameTime) {
   for_each_moment([](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();
     if (!m.rule.is_paced() || !other.is_paced()) return;
-    const Cell carried = carry_over(m.rule.limiter, m.step.next, other.limiter);
-    EXPECT_EQ(drained_at(other.limiter, carried), drained_at(m.rule.limiter, m.step.next));
+    const Cell converted = carry_over(m.rule.limiter, m.step.next, other.limiter);
+    EXPECT_EQ(drained_at(other.limiter, converted), drained_at(m.rule.limiter, m.step.next));
   });
 }
 
@@ -202,12 +202,12 @@ TEST(LimiterLaws, StateConvertedToAnotherWindowLengthNeverDrainsEarlier) {
     const Case other = dice.limiter();
     if (m.rule.is_paced() || m.rule.limiter.index() != other.limiter.index()) return;
     ++carried_over;
-    const Cell carried = carry_over(m.rule.limiter, m.step.next, other.limiter);
+    const Cell converted = carry_over(m.rule.limiter, m.step.next, other.limiter);
     const auto drains = drained_at(m.rule.limiter, m.step.next);
-    EXPECT_GE(drained_at(other.limiter, carried), drains);
+    EXPECT_GE(drained_at(other.limiter, converted), drains);
     if (drains <= m.now || m.rule.algorithm == Algorithm::SteppedBucket) return;
     const Cost counted = quota(m.rule.limiter) - remaining_at(m.rule, m.step.next, m.now);
-    EXPECT_LE(remaining_at(other, carried, m.now), other.capacity - std::min(other.capacity, counted));
+    EXPECT_LE(remaining_at(other, converted, m.now), other.capacity - std::min(other.capacity, counted));
   });
   EXPECT_GT(carried_over, kLawCases / 10);
 }

@@ -49,8 +49,8 @@ class Pairs {
     std::array<Outcome, 3> outcomes;
     const bool fits = admitted_.fit(*bill[0].limiter, now_, bill[0].cost);
     ASSERT_EQ(table_.charge(lines, now_, outcomes), passes && (fits || shadow))
-        << "ledger " << bill[0].limiter_id;
-    ASSERT_EQ(outcomes[1].allowed, fits) << "ledger " << bill[0].limiter_id;
+        << "limiter ID " << bill[0].limiter_id;
+    ASSERT_EQ(outcomes[1].allowed, fits) << "limiter ID " << bill[0].limiter_id;
     ASSERT_EQ(outcomes[2].allowed, fits) << "each limiter counts the admissions of the other";
     if (!passes || !fits) return;
     admitted_.add(now_, bill[0].cost);

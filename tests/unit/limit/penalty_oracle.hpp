@@ -28,7 +28,7 @@ class PenaltyOracle {
   // but not while a penalty runs.
   bool refused_by_limiter(TimePoint now) {
     if (left(now) > 0us) return false;
-    ++unused_;
+    ++since_penalty_;
     violations_.push_back(now);
     if (counted(now) < penalty_.after) return false;
     const auto earlier = std::count_if(penalties_.begin(), penalties_.end(),
@@ -37,12 +37,12 @@ class PenaltyOracle {
                         std::pow(static_cast<long double>(penalty_.grows), earlier);
     const auto most = static_cast<long double>(penalty_.most.count());
     penalties_.push_back({now, now + Duration(std::llround(std::min(length, most)))});
-    unused_ = 0;
+    since_penalty_ = 0;
     return true;
   }
   // Returns how many violations within `forget` came after the last penalty began.
   [[nodiscard]] std::size_t counted(TimePoint now) const {
-    return static_cast<std::size_t>(std::count_if(violations_.end() - unused_, violations_.end(),
+    return static_cast<std::size_t>(std::count_if(violations_.end() - since_penalty_, violations_.end(),
                                                   [&](TimePoint at) { return within_forget(at, now); }));
   }
   [[nodiscard]] std::size_t penalties() const { return penalties_.size(); }
@@ -56,7 +56,7 @@ class PenaltyOracle {
   Penalty penalty_;
   std::vector<TimePoint> violations_;
   std::vector<Interval> penalties_;
-  std::ptrdiff_t unused_ = 0;  // violations since the last penalty began
+  std::ptrdiff_t since_penalty_ = 0;  // violations since the last penalty began
 };
 
 // Returns a penalty with random numbers. Its durations are so short that even a short history reaches all of

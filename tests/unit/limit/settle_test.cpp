@@ -108,7 +108,7 @@ class SettlingOverflow : public Settling {
   }
   // Charges ten units to the overflow cell (the state that keys without a slot share), for a key that finds
   // no slot in the table. Returns that key.
-  std::uint64_t charge_what_newcomers_share() {
+  std::uint64_t charge_overflow_cell() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
     overflow_ = false;
@@ -122,7 +122,7 @@ class SettlingOverflow : public Settling {
 TEST_F(SettlingOverflow, KeyThatReturnsToTheTableAlsoOwesTheUnitsOwedInTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
-  (void)charge_what_newcomers_share();
+  (void)charge_overflow_cell();
   while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
   ASSERT_FALSE(table_.knows(key_of(1)));
   settle(budget_, 10, 100, kStart, 5s);
@@ -134,7 +134,7 @@ TEST_F(SettlingOverflow, KeyThatReturnsToTheTableAlsoOwesTheUnitsOwedInTheOverfl
 TEST_F(SettlingOverflow, KeyThatLeftTheTableGetsNoRefundFromTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
-  (void)charge_what_newcomers_share();
+  (void)charge_overflow_cell();
   while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
   settle(budget_, 10, 4, kStart, 5s);
   EXPECT_FALSE(table_.knows(key_of(1)));
@@ -142,7 +142,7 @@ TEST_F(SettlingOverflow, KeyThatLeftTheTableGetsNoRefundFromTheOverflowCell) {
 
 TEST_F(SettlingOverflow, UnitsOwedByAKeyOutsideTheTableAreChargedToTheOverflowCell) {
   fill();
-  const auto key = charge_what_newcomers_share();
+  const auto key = charge_overflow_cell();
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
   ASSERT_FALSE(table_.knows(key_of(key)));
   overflow_ = true;

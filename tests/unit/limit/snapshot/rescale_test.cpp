@@ -115,10 +115,10 @@ TEST(Rescale, ChangedSlidingLogKeepsTheAgesOfItsEntries) {
   const auto new_log = SlidingLog::make({20, 10s}).value();
   const auto at = [&](Duration d) { return old_log.mark_of(kStart + d); };
   const std::vector<LogEntry> entries{{at(-110s), 1}, {at(-50s), 2}, {at(-10s), 3}};
-  const auto carried = rescaled(old_log, entries, new_log, kStart);
-  ASSERT_EQ(carried.size(), 2);
-  EXPECT_EQ(carried[0], (LogEntry{new_log.mark_of(kStart - 5s), 4}));
-  EXPECT_EQ(carried[1], (LogEntry{new_log.mark_of(kStart - 1s), 6}));
+  const auto converted = rescaled(old_log, entries, new_log, kStart);
+  ASSERT_EQ(converted.size(), 2);
+  EXPECT_EQ(converted[0], (LogEntry{new_log.mark_of(kStart - 5s), 4}));
+  EXPECT_EQ(converted[1], (LogEntry{new_log.mark_of(kStart - 1s), 6}));
 }
 
 TEST(Rescale, ConvertedRefundsAreRoundedDownAndOwedUnitsRoundedUp) {
@@ -150,19 +150,19 @@ TEST(RescaleLaws, UsedPercentageNeverDecreasesAndAnUnusedLimitStaysUnused) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << i << ": " << from << " to " << to);
     EXPECT_EQ(left(from.limiter, rescaled(from.limiter, cell, from.limiter, now), now),
               left(from.limiter, cell, now));
-    const auto carried = rescaled(from.limiter, cell, to.limiter, now);
+    const auto converted = rescaled(from.limiter, cell, to.limiter, now);
     const auto fresh = left(to.limiter, {}, now);
-    EXPECT_LE(left(to.limiter, carried, now), fresh);
+    EXPECT_LE(left(to.limiter, converted, now), fresh);
     if (drained_at(from.limiter, cell) <= now) {
-      EXPECT_EQ(left(to.limiter, carried, now), fresh);
+      EXPECT_EQ(left(to.limiter, converted, now), fresh);
     } else if (changes_align(from.limiter, to.limiter)) {
       const auto used = quota(from.limiter) - left(from.limiter, cell, now);
-      EXPECT_EQ(left(to.limiter, carried, now), fresh - std::min<Cost>(used, fresh));
+      EXPECT_EQ(left(to.limiter, converted, now), fresh - std::min<Cost>(used, fresh));
       ++aligned;
     } else if (from.algorithm != Algorithm::LeakyBucket) {
       ++changed;
       __extension__ using Product = unsigned __int128;
-      EXPECT_LE(Product{left(to.limiter, carried, now)} * quota(from.limiter),
+      EXPECT_LE(Product{left(to.limiter, converted, now)} * quota(from.limiter),
                 Product{left(from.limiter, cell, now) + 1} * quota(to.limiter));
     }
   }

@@ -206,12 +206,12 @@ TEST_F(SnapshotOfOneRule, MessageCountsOfARuleWithASlidingLogAreRestored) {
 
 TEST_F(SnapshotOfOneRule, RejectsASnapshotWhoseKeyHasAnotherAlgorithmThanItsRule) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
-  for (const auto& [of, told] : {std::pair(&log, &hourly_), std::pair(&hourly_, &log)}) {
+  for (const auto& [of, listed] : {std::pair(&log, &hourly_), std::pair(&hourly_, &log)}) {
     KeyTable table(100);
     EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
     auto rule = rule_of("r", *of);
     const auto bytes = written(table, {rule}, kStart);
-    rule.limiters = {told};  // the digest of the limiter's parameters stays the same
+    rule.limiters = {listed};  // the digest of the limiter's parameters stays the same
     const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));

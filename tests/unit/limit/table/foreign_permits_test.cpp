@@ -80,16 +80,16 @@ TEST_F(ForeignPermitsTest, AllPermitsOfAnEndedProcessAreReleased) {
 
 TEST_F(ForeignPermitsTest, OtherProcessLearnsOnlyOfChargesOfConcurrencyLimits) {
   ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), line(2, one_, kFixedRule)}, kStart));
-  std::vector<PermitDelta> told;
-  here_.watch_permits(rules_, [&](const PermitDelta& held) { told.push_back(held); });
+  std::vector<PermitDelta> reported;
+  here_.watch_permits(rules_, [&](const PermitDelta& held) { reported.push_back(held); });
   ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), fixed(3)}, kStart));
   ASSERT_FALSE(charge(here_, {fixed(3, 3)}, kStart));
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].key, fixed(3).key);
-  EXPECT_EQ(std::pair(told[0].rule, told[0].units), std::pair(kFixedRule, std::int64_t{1}));
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_EQ(reported[0].key, fixed(3).key);
+  EXPECT_EQ(std::pair(reported[0].rule, reported[0].units), std::pair(kFixedRule, std::int64_t{1}));
   here_.unwatch_permits();
   here_.release(fixed(3), kStart, {});
-  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(reported.size(), 1u);
 }
 
 TEST_F(ForeignPermitsTest, OtherProcessCannotReleaseMorePermitsThanItReported) {
@@ -118,7 +118,7 @@ TEST_F(ForeignPermitsTest, ReportedPermitsAddUpWhileWorkersTakeAndReleasePermits
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);
   std::mutex mutex;
-  std::map<std::uint64_t, std::int64_t> told;  // reported permits, by the first word of the key
+  std::map<std::uint64_t, std::int64_t> reported;  // reported permits, by the first word of the key
   std::vector<std::list<Permit>> held(3);
   {
     std::vector<std::jthread> workers;
@@ -137,18 +137,18 @@ TEST_F(ForeignPermitsTest, ReportedPermitsAddUpWhileWorkersTakeAndReleasePermits
     }
     for (int i = 0; i < 20; ++i) {
       table.unwatch_permits();
-      told.clear();
+      reported.clear();
       table.watch_permits(rules, [&](const PermitDelta& each) {
         const std::lock_guard lock(mutex);
-        told[each.key.lo] += each.units;
+        reported[each.key.lo] += each.units;
       });
     }
   }
   std::map<std::uint64_t, std::int64_t> is;
   for (const auto& permits : held)
     for (const auto& permit : permits) ++is[permit.charge().key.lo];
-  std::erase_if(told, [](const auto& each) { return each.second == 0; });
-  EXPECT_EQ(told, is);
+  std::erase_if(reported, [](const auto& each) { return each.second == 0; });
+  EXPECT_EQ(reported, is);
   table.unwatch_permits();
 }
 

@@ -23,7 +23,7 @@ TEST(HybridTimestamp, LaterChangeHasALaterTimestampEvenInTheSameMicrosecond) {
 }
 
 // A call of one thread to the table, and the result.
-struct Deed {
+struct TableCall {
   enum class Kind { Charge, Refund, Settle, Release } kind = Kind::Charge;
   std::vector<Charge> charges;
   std::vector<Outcome> outcomes;
@@ -32,21 +32,21 @@ struct Deed {
   HybridTimestamp timestamp = 0;
 };
 
-void carry_out(KeyTable& table, Deed& deed, HybridTimestamp* timestamp) {
-  const auto& charge = deed.charges.front();
-  switch (deed.kind) {
-    case Deed::Kind::Charge:
-      deed.outcomes.assign(deed.charges.size(), {});
-      table.charge(deed.charges, deed.at, deed.outcomes, timestamp);
+void execute(KeyTable& table, TableCall& call, HybridTimestamp* timestamp) {
+  const auto& charge = call.charges.front();
+  switch (call.kind) {
+    case TableCall::Kind::Charge:
+      call.outcomes.assign(call.charges.size(), {});
+      table.charge(call.charges, call.at, call.outcomes, timestamp);
       break;
-    case Deed::Kind::Refund:
-      (void)table.refund(charge, deed.charged_at, deed.at, false, timestamp);
+    case TableCall::Kind::Refund:
+      (void)table.refund(charge, call.charged_at, call.at, false, timestamp);
       break;
-    case Deed::Kind::Settle:
-      table.settle(charge, {deed.charged_at, deed.actual, deed.at}, false, timestamp);
+    case TableCall::Kind::Settle:
+      table.settle(charge, {call.charged_at, call.actual, call.at}, false, timestamp);
       break;
-    case Deed::Kind::Release:
-      table.release(charge, deed.at, {}, false, timestamp);
+    case TableCall::Kind::Release:
+      table.release(charge, call.at, {}, false, timestamp);
       break;
   }
 }
@@ -59,19 +59,19 @@ struct Rules {
     cases.push_back(holding(Concurrency::make(at_once).value(), at_once));
     cases.push_back(holding(AdaptiveConcurrency::make(1, at_once * at_once).value(), at_once));
     const auto longest = static_cast<std::uint64_t>(window(cases.front().limiter).count());
-    pace = dice.magnitude(1, 1 + longest / kDeeds);
+    pace = dice.magnitude(1, 1 + longest / kCalls);
   }
   static Case holding(const Limiter& limiter, std::uint64_t capacity) {
     return {Algorithm::LoneLog, {1, 1s}, capacity, base::kForever, limiter};
   }
-  static constexpr int kDeeds = 100;  // number of calls of each worker
+  static constexpr int kCalls = 100;  // number of calls of each worker
   std::vector<Case> cases;
   std::uint64_t pace;  // µs between two calls of a worker
 };
 
-bool charged(const Deed& deed) {
-  for (std::size_t line = 0; line < deed.charges.size(); ++line)
-    if (deed.charges[line].enforced && !deed.outcomes[line].allowed) return false;
+bool charged(const TableCall& call) {
+  for (std::size_t line = 0; line < call.charges.size(); ++line)
+    if (call.charges[line].enforced && !call.outcomes[line].allowed) return false;
   return true;
 }
 
@@ -81,48 +81,48 @@ class Work {
   Work(KeyTable& table, const Rules& rules, std::uint64_t seed) : table_(table), rules_(rules), dice_(seed) {}
 
   void run() {
-    for (int i = 0; i < Rules::kDeeds; ++i) {
+    for (int i = 0; i < Rules::kCalls; ++i) {
       const auto at =
           kStart + Duration(static_cast<std::uint64_t>(i) * rules_.pace + dice_.between(0, 12 * rules_.pace));
-      Deed deed = !later_.empty() && dice_.one_in(2) ? put_off(at) : bill(at);
-      if (deed.charges.empty()) continue;
-      carry_out(table_, deed, &deed.timestamp);
-      deeds.push_back(deed);
-      if (deed.kind == Deed::Kind::Charge && charged(deed)) undo_later(deed);
+      TableCall call = !later_.empty() && dice_.one_in(2) ? take_later(at) : bill(at);
+      if (call.charges.empty()) continue;
+      execute(table_, call, &call.timestamp);
+      calls.push_back(call);
+      if (call.kind == TableCall::Kind::Charge && charged(call)) plan_undo(call);
     }
   }
 
-  std::vector<Deed> deeds;
+  std::vector<TableCall> calls;
 
  private:
-  Deed bill(TimePoint at) {
-    Deed deed;
-    deed.at = at;
+  TableCall bill(TimePoint at) {
+    TableCall call;
+    call.at = at;
     for (std::size_t i = 0; i < rules_.cases.size(); ++i) {
       if (dice_.one_in(2)) continue;
       const auto rule = static_cast<RuleIndex>(i);
-      deed.charges.push_back({key_of(dice_.between(0, 2), rule), &rules_.cases[i].limiter,
+      call.charges.push_back({key_of(dice_.between(0, 2), rule), &rules_.cases[i].limiter,
                               dice_.cost(rules_.cases[i]), rule, !dice_.one_in(4)});
     }
-    return deed;
+    return call;
   }
-  Deed put_off(TimePoint at) {
+  TableCall take_later(TimePoint at) {
     std::swap(later_[dice_.between(0, later_.size() - 1)], later_.back());
-    Deed deed = later_.back();
+    TableCall call = later_.back();
     later_.pop_back();
-    deed.at = std::max(deed.at, at);
-    return deed;
+    call.at = std::max(call.at, at);
+    return call;
   }
-  void undo_later(const Deed& deed) {
-    for (std::size_t line = 0; line < deed.charges.size(); ++line) {
-      const auto& charge = deed.charges[line];
-      if (!deed.outcomes[line].allowed || (!holds(*charge.limiter) && dice_.one_in(2))) continue;
-      Deed next{.charges = {charge}, .outcomes = {}, .at = deed.at};
-      next.charged_at = deed.at;
-      next.kind = holds(*charge.limiter)                        ? Deed::Kind::Release
-                  : settles(*charge.limiter) && dice_.one_in(2) ? Deed::Kind::Settle
-                                                                : Deed::Kind::Refund;
-      if (next.kind == Deed::Kind::Refund) next.charged_at += deed.outcomes[line].delay;
+  void plan_undo(const TableCall& call) {
+    for (std::size_t line = 0; line < call.charges.size(); ++line) {
+      const auto& charge = call.charges[line];
+      if (!call.outcomes[line].allowed || (!holds(*charge.limiter) && dice_.one_in(2))) continue;
+      TableCall next{.charges = {charge}, .outcomes = {}, .at = call.at};
+      next.charged_at = call.at;
+      next.kind = holds(*charge.limiter)                        ? TableCall::Kind::Release
+                  : settles(*charge.limiter) && dice_.one_in(2) ? TableCall::Kind::Settle
+                                                                : TableCall::Kind::Refund;
+      if (next.kind == TableCall::Kind::Refund) next.charged_at += call.outcomes[line].delay;
       next.actual = dice_.one_in(3) ? 0 : dice_.magnitude(0, 2 * charge.cost);
       later_.push_back(next);
     }
@@ -131,43 +131,46 @@ class Work {
   KeyTable& table_;
   const Rules& rules_;
   Dice dice_;
-  std::vector<Deed> later_;
+  std::vector<TableCall> later_;
 };
 
 // Repeats all calls on a new table, in the order of their timestamps, and expects the same results. Returns
 // the number of calls with a rejected charge.
-std::size_t expect_the_same_in_order(std::vector<Deed>& deeds) {
-  std::sort(deeds.begin(), deeds.end(),
-            [](const Deed& a, const Deed& b) { return a.timestamp < b.timestamp; });
+std::size_t expect_the_same_in_order(std::vector<TableCall>& calls) {
+  std::sort(calls.begin(), calls.end(),
+            [](const TableCall& a, const TableCall& b) { return a.timestamp < b.timestamp; });
   KeyTable again(1000);
   std::size_t refused = 0;
-  for (auto& deed : deeds) {
-    const auto told = deed.outcomes;
-    carry_out(again, deed, nullptr);
-    EXPECT_EQ(deed.outcomes, told);
+  for (auto& call : calls) {
+    const auto first_outcomes = call.outcomes;
+    execute(again, call, nullptr);
+    EXPECT_EQ(call.outcomes, first_outcomes);
     if (testing::Test::HasFailure()) return 0;
-    refused += std::any_of(told.begin(), told.end(), [](const Outcome& one) { return !one.allowed; }) ? 1 : 0;
+    refused += std::any_of(first_outcomes.begin(), first_outcomes.end(),
+                           [](const Outcome& one) { return !one.allowed; })
+                   ? 1
+                   : 0;
   }
   return refused;
 }
 
-std::vector<Deed> work_at_once(const Rules& rules, Dice& dice) {
+std::vector<TableCall> run_workers(const Rules& rules, Dice& dice) {
   constexpr int kWorkers = 4;
   KeyTable table(1000);
   std::vector<std::unique_ptr<Work>> workers;
   for (int i = 0; i < kWorkers; ++i)
     workers.push_back(std::make_unique<Work>(table, rules, dice.between(0, ~std::uint64_t{0})));
-  std::latch all_there(kWorkers);
+  std::latch start(kWorkers);
   std::vector<std::jthread> threads;
   for (auto& worker : workers)
-    threads.emplace_back([&worker, &all_there] {
-      all_there.arrive_and_wait();
+    threads.emplace_back([&worker, &start] {
+      start.arrive_and_wait();
       worker->run();
     });
   for (auto& thread : threads) thread.join();
-  std::vector<Deed> deeds;
-  for (const auto& worker : workers) deeds.insert(deeds.end(), worker->deeds.begin(), worker->deeds.end());
-  return deeds;
+  std::vector<TableCall> calls;
+  for (const auto& worker : workers) calls.insert(calls.end(), worker->calls.begin(), worker->calls.end());
+  return calls;
 }
 
 TEST(HybridTimestamp, ReplayOfChargesInTheOrderOfTheirTimestampsGivesTheSameOutcomes) {
@@ -177,13 +180,13 @@ TEST(HybridTimestamp, ReplayOfChargesInTheOrderOfTheirTimestampsGivesTheSameOutc
   for (int round = 0; round < 100; ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
     const Rules rules(dice);
-    auto deeds = work_at_once(rules, dice);
-    EXPECT_TRUE(std::all_of(deeds.begin(), deeds.end(), [](const Deed& deed) {
-      return deed.timestamp >= timestamp_at(deed.at) ||
-             deed.timestamp == 0;  // 0: the call had nothing to settle
+    auto calls = run_workers(rules, dice);
+    EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](const TableCall& call) {
+      return call.timestamp >= timestamp_at(call.at) ||
+             call.timestamp == 0;  // 0: the call had nothing to settle
     }));
-    refused += expect_the_same_in_order(deeds);
-    done += deeds.size();
+    refused += expect_the_same_in_order(calls);
+    done += calls.size();
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(done, 10'000U);

@@ -109,17 +109,18 @@ TEST_F(KeyTableChecks, CheckOfAQueueNeverWaitsAndIsRefusedIfTheQueueIsFull) {
 
 TEST_F(KeyTableChecks, RefusedCheckIsNoViolation) {
   const Penalty second{.after = 2, .first = 2h, .grows = 1, .most = 2h, .forget = 24h};
-  const auto punished = [&](Cost cost) {
+  const auto with_penalty = [&](Cost cost) {
     auto one = line(1, one_, 0, cost);
     one.penalty = &second;
     return one;
   };
-  ASSERT_TRUE(charge(table_, {punished(1)}, kStart));
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(charge(table_, {punished(0)}, kStart));
-  EXPECT_TRUE(charge(table_, {punished(0)}, kStart + 1h));
-  ASSERT_TRUE(charge(table_, {punished(1)}, kStart + 1h));
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(charge(table_, {punished(1)}, kStart + 1h));
-  EXPECT_FALSE(charge(table_, {punished(0)}, kStart + 2h)) << "the bucket has a token, but a penalty runs";
+  ASSERT_TRUE(charge(table_, {with_penalty(1)}, kStart));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(charge(table_, {with_penalty(0)}, kStart));
+  EXPECT_TRUE(charge(table_, {with_penalty(0)}, kStart + 1h));
+  ASSERT_TRUE(charge(table_, {with_penalty(1)}, kStart + 1h));
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(charge(table_, {with_penalty(1)}, kStart + 1h));
+  EXPECT_FALSE(charge(table_, {with_penalty(0)}, kStart + 2h))
+      << "the bucket has a token, but a penalty runs";
   EXPECT_EQ(outcomes_[0].penalty_left, 1h);
 }
 

@@ -7,13 +7,13 @@ namespace {
 
 class KeyTablePenalty : public KeyTableTest {
  protected:
-  Charge punished(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0) const {
+  Charge with_penalty(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0) const {
     auto charge = line(client, limiter, rule);
     charge.penalty = &twice_;
     return charge;
   }
   Outcome ask(TimePoint now, std::uint64_t client = 1) {
-    (void)charge(table_, {punished(client, one_)}, now);
+    (void)charge(table_, {with_penalty(client, one_)}, now);
     return outcomes_[0];
   }
 
@@ -64,7 +64,7 @@ TEST_F(KeyTablePenalty, RefusalByAnOverflowCellCountsNoViolation) {
 
 TEST_F(KeyTablePenalty, RequestRefusedForAPenaltyIsNotChargedByAnotherRule) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
-  EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, three_, 1)}, kStart + 90min));
+  EXPECT_FALSE(charge(table_, {with_penalty(1, one_), line(1, three_, 1)}, kStart + 90min));
   EXPECT_TRUE(outcomes_[1].allowed);
   ASSERT_TRUE(charge(table_, {line(1, three_, 1)}, kStart + 90min));
   EXPECT_EQ(outcomes_[0].remaining, 2);
@@ -73,21 +73,21 @@ TEST_F(KeyTablePenalty, RequestRefusedForAPenaltyIsNotChargedByAnotherRule) {
 TEST_F(KeyTablePenalty, RefusalByAnotherRuleCountsNoViolation) {
   (void)charge(table_, {line(1, one_, 1)}, kStart);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
+    EXPECT_FALSE(charge(table_, {with_penalty(1, one_), line(1, one_, 1)}, kStart));
     EXPECT_TRUE(outcomes_[0].allowed);
     EXPECT_EQ(outcomes_[0].violations, 0);
   }
 }
 
 TEST_F(KeyTablePenalty, ViolationCountsEvenIfAnotherRuleAlsoRefusesTheRequest) {
-  (void)charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart);
-  EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
+  (void)charge(table_, {with_penalty(1, one_), line(1, one_, 1)}, kStart);
+  EXPECT_FALSE(charge(table_, {with_penalty(1, one_), line(1, one_, 1)}, kStart));
   EXPECT_EQ(outcomes_[0].violations, 1);
 }
 
 TEST_F(KeyTablePenalty, ShadowRuleCountsViolationsButRefusesNothing) {
   const auto ask_shadow = [&](TimePoint now) {
-    EXPECT_TRUE(charge(table_, {shadow(punished(1, one_)), line(1, three_, 1)}, now));
+    EXPECT_TRUE(charge(table_, {shadow(with_penalty(1, one_)), line(1, three_, 1)}, now));
   };
   for (int i = 0; i < 3; ++i) ask_shadow(kStart);
   EXPECT_TRUE(outcomes_[0].penalty_begins);
@@ -99,9 +99,9 @@ TEST_F(KeyTablePenalty, ShadowRuleCountsViolationsButRefusesNothing) {
 
 TEST_F(KeyTablePenalty, PeekingAtAKeyCountsNoViolation) {
   (void)ask(kStart);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(table_.peek(punished(1, one_), kStart).violations, 0);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(table_.peek(with_penalty(1, one_), kStart).violations, 0);
   for (int i = 0; i < 2; ++i) (void)ask(kStart);
-  const auto seen = table_.peek(punished(1, one_), kStart + 1h);
+  const auto seen = table_.peek(with_penalty(1, one_), kStart + 1h);
   EXPECT_FALSE(seen.allowed);
   EXPECT_EQ(seen.penalty_left, 1h);
 }
@@ -128,7 +128,7 @@ TEST_F(KeyTablePenalty, PenaltyContinuesAfterItsKeyHasLeftTheTable) {
 TEST_F(KeyTablePenalty, FullQueueCountsNoViolationIfTheRequestMayDisplaceAnother) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
-  const std::array bill{punished(1, queue)};
+  const std::array bill{with_penalty(1, queue)};
   const auto ask_queue = [&](Violations noted) {
     return table_.charge(bill, kStart, outcome, nullptr, noted);
   };
@@ -145,7 +145,7 @@ TEST_F(KeyTablePenalty, FullQueueCountsNoViolationIfTheRequestMayDisplaceAnother
 
 TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) {
   std::array<Outcome, 1> outcome;
-  const std::array bill{punished(1, one_)};
+  const std::array bill{with_penalty(1, one_)};
   const auto ask_again = [&](TimePoint now) {
     return table_.charge(bill, now, outcome, nullptr, Violations::None);
   };
@@ -166,10 +166,10 @@ TEST_F(KeyTablePenalty, RefusalOfAKeyWhoseSlotBeganAsACopyOfTheOverflowCellCount
   EXPECT_TRUE(outcomes_[0].overflow);
   std::uint64_t client = 0;
   while (!table_.forget(key_of(client), kStart)) ++client;
-  auto seen = table_.peek(punished(client, one_), kStart);
+  auto seen = table_.peek(with_penalty(client, one_), kStart);
   EXPECT_FALSE(seen.allowed);
   EXPECT_TRUE(seen.overflow);
-  table_.violate(punished(client, one_), kStart, seen);
+  table_.violate(with_penalty(client, one_), kStart, seen);
   EXPECT_TRUE(table_.penalties(kStart).empty());
 }
 
@@ -177,7 +177,7 @@ TEST_F(KeyTablePenalty, FloodOfPenaltiesOfOneRuleLeavesRoomForPenaltiesOfOtherRu
   KeyTable table(100'000);
   std::uint64_t client = 0;
   const auto violate = [&](RuleIndex rule) {
-    const std::array bill{punished(++client, one_, rule)};
+    const std::array bill{with_penalty(++client, one_, rule)};
     std::array<Outcome, 1> outcome;
     for (int i = 0; i < 2; ++i) (void)table.charge(bill, kStart, outcome);
     return outcome[0].violations == 1;
@@ -196,7 +196,7 @@ TEST_F(KeyTablePenalty, FullPenaltyMemoryIsSearchedForExpiredEntriesAtMostOnceAS
   KeyTable table(1'000);
   std::uint64_t client = 100;
   const auto violate = [&](TimePoint now) {
-    auto charge = punished(++client, one_);
+    auto charge = with_penalty(++client, one_);
     charge.penalty = &brief;
     Outcome outcome{.allowed = false};
     table.violate(charge, now, outcome);

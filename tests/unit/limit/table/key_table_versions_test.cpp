@@ -274,12 +274,12 @@ TEST_F(KeyTableGenerations, PermitTakenBeforeAChangeOfAlgorithmIsNotCountedAndIt
   EXPECT_TRUE(admits(charge(1, kTen, 1)));
   table_.define_rule(2, reading("r", two_), kNow);
   const auto now = charge(1, two_, 2);
-  std::vector<Permit> anew;
-  anew.push_back(hold(now));
-  anew.push_back(hold(now));
+  std::vector<Permit> new_permits;
+  new_permits.push_back(hold(now));
+  new_permits.push_back(hold(now));
   held.clear();
   EXPECT_FALSE(admits(now)) << "two requests are in flight";
-  anew.clear();
+  new_permits.clear();
   EXPECT_EQ(room(now), 2);
 }
 
@@ -290,12 +290,12 @@ TEST_F(KeyTableGenerations, IdleKeyHasItsFullLimitAfterTheAlgorithmWasChangedTwi
   table_.define_rule(1, reading("r", kTen), kNow);
   table_.define_rule(2, reading("r", two_), kNow);
   const auto now = charge(1, two_, 2);
-  std::vector<Permit> anew;
-  anew.push_back(hold(now));
-  anew.push_back(hold(now));
+  std::vector<Permit> new_permits;
+  new_permits.push_back(hold(now));
+  new_permits.push_back(hold(now));
   held.clear();
   EXPECT_FALSE(admits(now));
-  anew.clear();
+  new_permits.clear();
   EXPECT_EQ(table_.peek(now, kNow).remaining, 1)
       << "no unit of the former algorithm is used after one more request";
 }
@@ -307,12 +307,12 @@ TEST_F(KeyTableGenerations, AdaptiveLimitIgnoresPermitsTakenBeforeAChangeOfAlgor
   held.push_back(hold(charge(1, two_, 0)));
   table_.define_rule(1, reading("r", adaptive_), kNow);
   const auto now = charge(1, adaptive_, 1);
-  std::vector<Permit> anew;
-  anew.push_back(hold(now));
-  anew.push_back(hold(now));
+  std::vector<Permit> new_permits;
+  new_permits.push_back(hold(now));
+  new_permits.push_back(hold(now));
   held.clear();
   EXPECT_FALSE(admits(now));
-  anew.clear();
+  new_permits.clear();
   EXPECT_EQ(room(now), 2);
 }
 

@@ -203,8 +203,8 @@ TEST(Overflow, OverflowCellOfTiersWithTwoPeriodsRefillsOnTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// After kMostApart limiters have got overflow cells of their own, further limiters share two cells of their
-// rule, although they count in different units.
+// After kMostExtraCells limiters have got overflow cells of their own, further limiters share two cells of
+// their rule, although they count in different units.
 TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
@@ -212,9 +212,9 @@ TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   };
   const Cell one = step(bucket, {}, kStart, 1).next;
   Overflow overflow;
-  for (LimiterId limiter_id = 2; limiter_id < 2 + Overflow::kMostApart; ++limiter_id)
+  for (LimiterId limiter_id = 2; limiter_id < 2 + Overflow::kMostExtraCells; ++limiter_id)
     overflow.put(7, limiter_id, bucket, one);
-  const LimiterId late = 2 + Overflow::kMostApart;
+  const LimiterId late = 2 + Overflow::kMostExtraCells;
   overflow.put(7, late, bucket, one);
   EXPECT_EQ(taken(bucket, overflow.cell(7, late + 2, bucket)), 1)
       << "a limiter beyond the bound had its own cell";
