@@ -48,14 +48,14 @@ class Explainer {
   void explain_uncharged();
   void evaluate_rules();
   [[nodiscard]] bool peek_refuses();
-  void object(const policy::Rejection& rejection);
-  void settle(const std::string& what);
+  void explain_rejection(const policy::Rejection& rejection);
+  void answer_before_limits(const std::string& what);
   void reject_early(unsigned status, std::string_view what);
-  void take_answers();
+  void take_redis_answers();
   void explain_pacing();
   void decide();
-  [[nodiscard]] bool refuse_where_crowded(policy::Decision& decision,
-                                          std::span<const policy::Bill* const> bills);
+  [[nodiscard]] bool refuse_if_client_queue_full(policy::Decision& decision,
+                                                 std::span<const policy::Bill* const> bills);
   void explain_rules();
   void explain_bill(const policy::Bill& bill, std::string_view note);
   void explain_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills);
@@ -83,7 +83,7 @@ class Explainer {
   policy::Bill fallback_;
   std::vector<RedisLookup> lookups_;  // one for each charge of evaluation_.remote
   limit::ChargeSet unanswered_ = 0;
-  bool settled_ = false;  // true: the verdict does not depend on any limit
+  bool decided_early_ = false;  // true: the verdict does not depend on any limit
   policy::Explanation explanation_;
 };
 

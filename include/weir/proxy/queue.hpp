@@ -112,14 +112,15 @@ class Queue {
   // Returns when the client's next ticket departs if no ticket joins or leaves, and if no ticket of the lane
   // has a not_before (QueueTicket). Otherwise the ticket may depart earlier or later. REQUIRES that the
   // client has a ticket in the lane.
-  [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
-  // Returns next_turn() if the client has at least `most` waiting requests, else nullopt. REQUIRES most > 0.
+  [[nodiscard]] base::TimePoint next_departure(const limit::Key& lane, const limit::Key& client) const;
+  // Returns next_departure() if the client has at least `most` waiting requests, else nullopt. REQUIRES that
+  // `most` is greater than 0.
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
   // Returns when this waiting request would depart if it left the lane now and joined again: behind all
   // tickets of the same or a better priority. REQUIRES ticket.waits().
-  [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
+  [[nodiscard]] base::TimePoint departure_behind(const Ticket& ticket) const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // Returns how full the fullest lane is, from 0 to 1. Considers only lanes that all clients share.
@@ -137,7 +138,7 @@ class Queue {
   void remove_unused(Lane& lane) noexcept;
   [[nodiscard]] static bool gives_way(const Lane& lane, const Newcomer& newcomer);
   void add_ticket(Ticket& ticket, Lane& lane, LaneClient& client) noexcept;
-  void take_out(Ticket& ticket, bool had_its_turn) noexcept;
+  void take_out(Ticket& ticket, bool departs) noexcept;
   Ticket& evict_last(Lane& lane, Eviction why) noexcept;
   void note_yielding() noexcept;
   void reschedule(Lane& lane) noexcept;

@@ -47,7 +47,8 @@ class BodySource {
   // Keeps the trailers of a chunked body for trailers(). Must be called before take().
   void keep_trailers() noexcept { keeps_trailers_ = true; }
   // Returns the lines of the trailer section as received. Empty until the body is complete. The decoder
-  // rejects trailers that are more than 16 KiB longer than the body.
+  // rejects a body whose trailers, chunk extensions and leading zeros of chunk sizes together are more than
+  // 16 KiB longer than the data before them.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
   // Sets the bound on the body to `most` bytes.
@@ -113,12 +114,12 @@ class BodySource {
 // Moves a body from a source to a sink. The sink frames the body.
 class Relay {
  public:
-  // `watch` observes the body, and may be null. `gate` and `pacer` may hold octets back; each may be null.
-  // All arguments must outlive the relay.
-  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr,
+  // `observer` sees each piece of the body, and may be null. `gate` and `pacer` may hold octets back; each
+  // may be null. All arguments must outlive the relay.
+  Relay(BodySource& source, BodySink& sink, BodyObserver* observer = nullptr, BodyGate* gate = nullptr,
         Pacer* pacer = nullptr)
-      : source_(source), sink_(sink), watch_(watch), gate_(gate), pacer_(pacer) {
-    if (sink.takes_trailers() || (watch != nullptr && watch->wants_trailers())) source.keep_trailers();
+      : source_(source), sink_(sink), observer_(observer), gate_(gate), pacer_(pacer) {
+    if (sink.takes_trailers() || (observer != nullptr && observer->wants_trailers())) source.keep_trailers();
   }
 
   enum class Need : std::uint8_t {
@@ -149,11 +150,11 @@ class Relay {
   [[nodiscard]] bool finished() const noexcept;
   void hold_back(std::string_view& piece);
   void gather();
-  void show(std::string_view piece);
+  void notify_observer(std::string_view piece);
 
   BodySource& source_;
   BodySink& sink_;
-  BodyObserver* const watch_;
+  BodyObserver* const observer_;
   BodyGate* const gate_;
   Pacer* const pacer_;
   bool held_ = false;   // true: the gate holds octets back

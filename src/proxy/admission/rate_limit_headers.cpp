@@ -11,11 +11,12 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
-constexpr std::array<std::string_view, 3> kOfOneLimit{"X-RateLimit-Limit", kRemaining, "X-RateLimit-Reset"};
+constexpr std::array<std::string_view, 3> kXRateLimitFields{"X-RateLimit-Limit", kRemaining,
+                                                            "X-RateLimit-Reset"};
 
-bool tells_one_limit(std::string_view name) noexcept {
-  return name.size() >= kOfOneLimit[0].size() && name.size() <= kRemaining.size() &&
-         std::any_of(kOfOneLimit.begin(), kOfOneLimit.end(),
+bool is_x_rate_limit(std::string_view name) noexcept {
+  return name.size() >= kXRateLimitFields[0].size() && name.size() <= kRemaining.size() &&
+         std::any_of(kXRateLimitFields.begin(), kXRateLimitFields.end(),
                      [&](std::string_view one) { return http::equal_ignoring_case(name, one); });
 }
 
@@ -34,7 +35,7 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
     const auto line = std::string_view(lines).substr(at, lines.find("\r\n", at) - at);
     const auto name = line.substr(0, line.find(':'));
     if (name == kRemaining) left = whole_number(line.substr(name.size() + 2));
-    if (tells_one_limit(name))
+    if (is_x_rate_limit(name))
       lines.erase(at, line.size() + 2);
     else
       at += line.size() + 2;
@@ -88,8 +89,8 @@ void append_rejection(std::string& fields, std::string& body, const policy::Reje
 }
 
 void keep_stricter(http::Fields& theirs, std::string& ours) {
-  const auto told = [](const http::Field& field) { return tells_one_limit(field.name); };
-  if (std::none_of(theirs.begin(), theirs.end(), told)) return;
+  const auto is_x_field = [](const http::Field& field) { return is_x_rate_limit(field.name); };
+  if (std::none_of(theirs.begin(), theirs.end(), is_x_field)) return;
   std::optional<std::uint64_t> their_left;
   for (const auto& field : theirs)
     if (http::equal_ignoring_case(field.name, kRemaining))
@@ -101,7 +102,7 @@ void keep_stricter(http::Fields& theirs, std::string& ours) {
   if (their_left && *their_left <= *our_left)
     ours = std::move(others);
   else
-    theirs.erase(std::remove_if(theirs.begin(), theirs.end(), told), theirs.end());
+    theirs.erase(std::remove_if(theirs.begin(), theirs.end(), is_x_field), theirs.end());
 }
 
 void append_rate_limit_headers(std::string& fields, const policy::Decision& decision,
@@ -121,8 +122,8 @@ void append_rate_limit_headers(std::string& fields, const policy::Decision& deci
                                   {.x = server.x_ratelimit, .ietf = server.ietf_ratelimit});
 }
 
-RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
-                           std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request) {
+http::Answer make_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
+                          std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request) {
   const http::Refusal refusal{
       .rule = rule.name, .status = rule.refusal_status, .retry_after_seconds = retry_after_seconds};
   if (refusal.retry_after_seconds) http::append_retry_after(fields, *refusal.retry_after_seconds);
@@ -135,9 +136,12 @@ RefusalText append_refusal(std::string& fields, std::string& body, const policy:
     http::append_refusal_problem(body, refusal);
   else
     http::append_refusal_json(body, refusal);
-  return {refusal.status, rule.refusal_body ? std::string_view(rule.refusal_content_type)
+  return {.status = refusal.status,
+          .content_type = rule.refusal_body ? std::string_view(rule.refusal_content_type)
                           : problem         ? "application/problem+json"
-                                            : "application/json"};
+                                            : "application/json",
+          .body = body,
+          .fields = fields};
 }
 
 }  // namespace weir::proxy

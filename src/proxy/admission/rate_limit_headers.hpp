@@ -30,15 +30,13 @@ void keep_stricter(http::Fields& theirs, std::string& ours);
 void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
                  base::Duration retry_after, base::TimePoint now) noexcept;
 
-struct RefusalText {
-  unsigned status;
-  std::string_view content_type;
-};
-// Writes the refusal of a rule: appends Retry-After and the rule's own fields to `fields`, and the body.
-// `retry_after_seconds`: nullopt if the request can never succeed. `request`: the fields of the request,
-// which determine the format of the body. REQUIRES an empty body.
-RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
-                           std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request);
+// Writes the refusal of a rule: appends Retry-After and the rule's own fields to `fields`, and writes `body`.
+// Returns the answer, which refers to `fields`, `body` and the rule. `retry_after_seconds`: nullopt if the
+// request can never succeed. `request`: the fields of the request, which determine the format of the body.
+// REQUIRES an empty body.
+[[nodiscard]] http::Answer make_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
+                                        std::optional<std::uint64_t> retry_after_seconds,
+                                        const http::Fields& request);
 
 // Writes an error that weir itself reports: appends the fields that the status requires, and the body.
 // REQUIRES an empty body.

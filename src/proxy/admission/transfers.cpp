@@ -141,8 +141,8 @@ void AdmissionController::overdraw() {
   overdraw_fallback();
   if (remote.empty() || !config_.names_agreed) return;
   const bool was_asked = local_charged_ || refused_without_redis_;
-  const auto there = was_asked ? redis_now_ : worker_.redis->server_time(remote.charges().front().key);
-  settlements_.overdraw(remote, Store::Redis, there, decided_at_);
+  const auto redis_time = was_asked ? redis_now_ : worker_.redis->server_time(remote.charges().front().key);
+  settlements_.overdraw(remote, Store::Redis, redis_time, decided_at_);
 }
 
 // Charges in this process the overdrafts of rules about which weir could not ask Redis.
@@ -157,8 +157,8 @@ void AdmissionController::overdraw_fallback() {
 void AdmissionController::overdraw_late(limit::ChargeSet unanswered) {
   overdrawn_late_ = true;
   auto& remote = buffers_.evaluation.remote;
-  const auto there = worker_.redis->server_time(remote.charges().front().key);
-  settlements_.overdraw(remote, Settlements::Store::Redis, there, decided_at_, unanswered);
+  const auto redis_time = worker_.redis->server_time(remote.charges().front().key);
+  settlements_.overdraw(remote, Settlements::Store::Redis, redis_time, decided_at_, unanswered);
 }
 
 // Charges the local limits. If a queue is full, may displace a waiting request. Returns false if the request
@@ -195,17 +195,17 @@ void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePo
 // evict a waiting request, and Redis could then refuse the new request.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
-  const auto line = full_queue(bill);
-  if (!line) return false;
-  const auto& charge = bill.charges()[*line];
-  auto& outcome = bill.outcomes()[*line];
+  const auto queued = full_queue(bill);
+  if (!queued) return false;
+  const auto& charge = bill.charges()[*queued];
+  auto& outcome = bill.outcomes()[*queued];
   const Newcomer newcomer{.lane = charge.key,
                           .client = policy::name_client(buffers_.request, config_.names.table),
                           .priority = priority,
                           .cost = charge.cost,
-                          .most = bill.source(*line).rule->queue_per_client};
-  displacement_ =
-      worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_except(skipped, now); });
+                          .most = bill.source(*queued).rule->queue_per_client};
+  displacement_ = worker_.shaper.displace(
+      newcomer, [this, now, skipped = *queued] { return charge_except(skipped, now); });
   if (!displacement_) return false;
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);

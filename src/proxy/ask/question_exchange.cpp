@@ -60,14 +60,14 @@ net::Task<ask::Answer> QuestionExchange::decide() {
 ask::Answer QuestionExchange::conclude() {
   auto& context = exchange_.context();
   const auto& report = context.report;
-  const bool gone = stream_.has_asker_disconnected();
+  const bool asker_disconnected = stream_.has_asker_disconnected();
   stream_.forget_asker();
   disarm();
   if (is_overdue(question().answer_waits ? report.wait : base::Duration{0})) {
     withdraw(504, "deadline");
     return error_answer(504, kOverdue);
   }
-  if (!gone && (report.admitted || stream_.refusal().status != 0))
+  if (!asker_disconnected && (report.admitted || stream_.refusal().status != 0))
     return answer_of(context, std::move(stream_.refusal()));
   if (report.admitted) withdraw(0, "client_left");
   return {};

@@ -111,16 +111,16 @@ net::Task<BodySource::Status> BodyInspector::gather() {
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
     const auto since = context_.worker.clock.now();
-    const bool came = co_await wait_for_more();
-    slow_ = came && pace.counts() && !pace.note(context_.worker.clock.now() - since, source.filled());
-    if (!came || slow_) co_return status;
+    const bool arrived = co_await wait_for_more();
+    slow_ = arrived && pace.counts() && !pace.note(context_.worker.clock.now() - since, source.filled());
+    if (!arrived || slow_) co_return status;
   }
 }
 
 net::Task<bool> BodyInspector::wait_for_more() {
   if (context_.buffers.head.expects_continue) {
-    const bool said = co_await send_continue();
-    if (!said) co_return false;
+    const bool sent = co_await send_continue();
+    if (!sent) co_return false;
   }
   context_.watch.arm(context_.config.server.body_timeout);
   const auto ec = co_await context_.client.body().fill();

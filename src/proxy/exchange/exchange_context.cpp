@@ -68,11 +68,11 @@ void ExchangeContext::describe_connection() {
 
 void ExchangeContext::name_request() {
   if (!buffers.request_id.empty()) return;
-  const auto* said = buffers.request.client.peer_trusted
-                         ? http::find_field(buffers.head.fields, http::FieldId::XRequestId)
-                         : nullptr;
-  if (said != nullptr && !said->hop_by_hop && !said->value.empty())
-    buffers.request_id = said->value;
+  const auto* client_id = buffers.request.client.peer_trusted
+                              ? http::find_field(buffers.head.fields, http::FieldId::XRequestId)
+                              : nullptr;
+  if (client_id != nullptr && !client_id->hop_by_hop && !client_id->value.empty())
+    buffers.request_id = client_id->value;
   else
     worker.make_request_id(buffers.request_id);
 }

@@ -53,8 +53,8 @@ Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, 
                      double load)
     : config_(config), table_(table), queue_(queue), time_(time), now_(time.limits) {
   read(explain_request, load);
-  if (!settled_) find_route();
-  if (!settled_) evaluate_rules();
+  if (!decided_early_) find_route();
+  if (!decided_early_) evaluate_rules();
 }
 
 void Explainer::read(const policy::ExplainRequest& asked, double load) {
@@ -87,8 +87,8 @@ void Explainer::find_route() {
   const auto pre_check = run_pre_check(request, route_, described_.head_size(), most);
   if (pre_check == PreCheck::None) return explain_uncharged();
   if (pre_check == PreCheck::Excess) return reject_early(400, policy::describe(request.head->excess()));
-  const auto said = answer_to(pre_check, request);
-  reject_early(said.status, said.what);
+  const auto reply = answer_to(pre_check, request);
+  reject_early(reply.status, reply.what);
 }
 
 // Describes a request that weir checks against no rule: a CORS preflight, or a request for the client's own
@@ -99,7 +99,8 @@ void Explainer::explain_uncharged() {
   const bool preflight = config_.cors && http::is_preflight(*config_.cors, head);
   const bool usage = route_ != nullptr && route_->respond && route_->respond->usage;
   if (!preflight && !usage) return;
-  settle(preflight ? "it is a CORS preflight" : "route " + route_->name + " shows the client's own limits");
+  answer_before_limits(preflight ? "it is a CORS preflight"
+                                 : "route " + route_->name + " shows the client's own limits");
   const bool answers = route_ != nullptr && (route_->respond || config_.cors->answers_preflights);
   explanation_.verdict.verdict = answers || answers_itself() ? "answer" : "forward";
   if (!preflight) return explain_answer(200, "application/json", {}, {});
@@ -121,7 +122,7 @@ void Explainer::evaluate_rules() {
   described_.show_body(config_.rules);
   rule_checks_ = policy::check_all(config_.rules, request, config_.names);
   if (!refused) rejection = evaluation_.collect(config_.rules, request, config_.names);
-  if (rejection) return object(rejection);
+  if (rejection) return explain_rejection(rejection);
   (void)peek_refuses();
   for (const auto& charge : evaluation_.remote.charges()) lookups_.push_back({.charge = charge});
 }
@@ -141,8 +142,8 @@ bool Explainer::peek_refuses() {
   return refuses;
 }
 
-void Explainer::object(const policy::Rejection& rejection) {
-  settle(policy::describe(rejection));
+void Explainer::explain_rejection(const policy::Rejection& rejection) {
+  answer_before_limits(policy::describe(rejection));
   std::string fields, body;
   append_rejection(fields, body, rejection, config_.client);
   explain_answer(policy::status_of(rejection), "application/json", fields, body);
@@ -150,27 +151,27 @@ void Explainer::object(const policy::Rejection& rejection) {
 }
 
 // Records that weir answers the request before it checks any limit.
-void Explainer::settle(const std::string& what) {
-  settled_ = true;
+void Explainer::answer_before_limits(const std::string& what) {
+  decided_early_ = true;
   explanation_.verdict.verdict = "refuse";
   explanation_.verdict.why = "no limit is asked: " + what;
 }
 
 void Explainer::reject_early(unsigned status, std::string_view what) {
-  settle(std::string(what));
+  answer_before_limits(std::string(what));
   std::string fields, body;
   append_error(fields, body, status, what, config_.client);
   explain_answer(status, "application/json", fields, body);
 }
 
 policy::Explanation Explainer::explain() {
-  if (!settled_) take_answers();
+  if (!decided_early_) take_redis_answers();
   explain_rules();
-  if (!settled_) decide();
+  if (!decided_early_) decide();
   return std::move(explanation_);
 }
 
-void Explainer::take_answers() {
+void Explainer::take_redis_answers() {
   auto outcomes = evaluation_.remote.outcomes();
   for (std::size_t i = 0; i < lookups_.size(); ++i) {
     outcomes[i] = lookups_[i].outcome;
@@ -262,7 +263,8 @@ void Explainer::decide() {
 
 // If the queue that the request would join is full for the client (Rule::queue_per_client), refuses the
 // request and returns true.
-bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
+bool Explainer::refuse_if_client_queue_full(policy::Decision& decision,
+                                            std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->source(slowest.index).rule;
   const auto& charge = slowest.bill->charges()[slowest.index];
@@ -319,7 +321,7 @@ std::string Explainer::sentence(const policy::Decision& decision,
 void Explainer::explain_verdict(policy::Decision decision, std::span<const policy::Bill* const> bills) {
   auto& verdict = explanation_.verdict;
   verdict.why = sentence(decision, bills);
-  if (decision.verdict == policy::Verdict::Delay && refuse_where_crowded(decision, bills))
+  if (decision.verdict == policy::Verdict::Delay && refuse_if_client_queue_full(decision, bills))
     verdict.why =
         "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
   if (decision.rule != nullptr) verdict.rule = decision.rule->name;
@@ -329,8 +331,8 @@ void Explainer::explain_verdict(policy::Decision decision, std::span<const polic
     verdict.verdict = "refuse";
     verdict.retry_after = decision.outcome.retry_after;
     const auto refusal =
-        append_refusal(fields, body, *decision.rule, http::retry_after_seconds(decision.outcome.retry_after),
-                       described_.head().fields);
+        make_refusal(fields, body, *decision.rule, http::retry_after_seconds(decision.outcome.retry_after),
+                     described_.head().fields);
     return explain_answer(refusal.status, refusal.content_type, fields, body);
   }
   verdict.verdict = is_question_ ? "allow" : answers_itself() ? "answer" : "forward";
@@ -361,11 +363,11 @@ void Explainer::explain_arrival(std::string_view fields) {
 }
 
 void Explainer::explain_last(std::string_view fields) {
-  const auto said = max_forwards_answer(described_.head());
+  const auto reply = max_forwards_answer(described_.head());
   std::string body;
-  if (!said.what.empty()) http::append_error_json(body, said.status, said.what);
+  if (!reply.what.empty()) http::append_error_json(body, reply.status, reply.what);
   explanation_.verdict.why += ", but Max-Forwards ends it here";
-  explain_answer(said.status, "application/json", fields, body);
+  explain_answer(reply.status, "application/json", fields, body);
 }
 
 void Explainer::explain_answer(unsigned status, std::string_view content_type, std::string_view fields,

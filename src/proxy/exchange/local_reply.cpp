@@ -28,8 +28,8 @@ net::Task<Ending> LocalReply::reject_early(PreCheck pre_check) {
   if (pre_check == PreCheck::Ambiguous)
     context_.note_client_error(ClientError::BadHead, "ambiguous_credential");
   if (pre_check == PreCheck::Excess) return error({400, policy::describe(context_.buffers.head.excess())});
-  const auto said = answer_to(pre_check, context_.buffers.request);
-  return error({said.status, said.what});
+  const auto reply = answer_to(pre_check, context_.buffers.request);
+  return error({reply.status, reply.what});
 }
 
 net::Task<Ending> LocalReply::refuse(const AdmissionResult& admission_result) {
@@ -67,12 +67,7 @@ net::Task<Ending> LocalReply::refuse_by(const policy::Rule& rule, base::Duration
   buffers.text.clear();
   const auto seconds =
       http::retry_after_seconds(retry_after, {rule.retry_after_jitter, context_.worker.chance()});
-  const auto refusal =
-      append_refusal(buffers.rate_limit_headers, buffers.text, rule, seconds, buffers.head.fields);
-  return answer({.status = refusal.status,
-                 .content_type = refusal.content_type,
-                 .body = buffers.text,
-                 .fields = buffers.rate_limit_headers});
+  return answer(make_refusal(buffers.rate_limit_headers, buffers.text, rule, seconds, buffers.head.fields));
 }
 
 net::Task<Ending> LocalReply::refuse_waiting(const AdmissionController::Delayed& delayed,
@@ -153,10 +148,10 @@ net::Task<Ending> LocalReply::show(const Usage& usage) {
 }
 
 net::Task<Ending> LocalReply::answer_max_forwards() {
-  const auto said = max_forwards_answer(context_.buffers.head);
-  context_.settle(said.status, nullptr);
-  if (!said.what.empty()) return error({said.status, said.what});
-  return answer({.status = said.status, .fields = context_.buffers.rate_limit_headers, .no_store = false});
+  const auto reply = max_forwards_answer(context_.buffers.head);
+  context_.settle(reply.status, nullptr);
+  if (!reply.what.empty()) return error({reply.status, reply.what});
+  return answer({.status = reply.status, .fields = context_.buffers.rate_limit_headers, .no_store = false});
 }
 
 net::Task<Ending> LocalReply::error(LocalError error) {

@@ -13,10 +13,10 @@ BodySource::Status BodySource::accept(std::string_view piece) {
 }
 
 BodySource::Status BodySource::take_chunk(std::string_view& piece) {
-  const auto eaten = decoder_.next(inbox_.unread(), keeps_trailers_ ? &trailers_ : nullptr);
-  inbox_.use(eaten.used);
-  piece = eaten.data;
-  switch (eaten.status) {
+  const auto decoded = decoder_.next(inbox_.unread(), keeps_trailers_ ? &trailers_ : nullptr);
+  inbox_.use(decoded.used);
+  piece = decoded.data;
+  switch (decoded.status) {
     case http::ChunkDecoder::Status::Data:
       return accept(piece);
     case http::ChunkDecoder::Status::Done:
@@ -80,9 +80,9 @@ bool Relay::finished() const noexcept {
   return status_ != BodySource::Status::Piece && status_ != BodySource::Status::NeedBytes;
 }
 
-void Relay::show(std::string_view piece) {
-  if (status_ == BodySource::Status::Piece) watch_->see(piece);
-  if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
+void Relay::notify_observer(std::string_view piece) {
+  if (status_ == BodySource::Status::Piece) observer_->see(piece);
+  if (status_ == BodySource::Status::End) observer_->complete(source_.trailers());
 }
 
 // Returns to the source the part of the piece that the pacer or the gate does not admit. The gate gets only
@@ -107,7 +107,7 @@ void Relay::gather() {
     std::string_view piece;
     status_ = source_.take(piece);
     if ((gate_ != nullptr || pacer_ != nullptr) && status_ == BodySource::Status::Piece) hold_back(piece);
-    if (watch_ != nullptr) show(piece);
+    if (observer_ != nullptr) notify_observer(piece);
     if (status_ == BodySource::Status::End) sink_.end(source_.trailers());
     if (status_ != BodySource::Status::Piece) return;
     if (!piece.empty()) sink_.add(piece);

@@ -7,14 +7,15 @@ namespace weir::proxy {
 template <class T>
 class ScopedCancelTarget {
  public:
-  // `name`: the pointer that this object sets. It must outlive this object. REQUIRES that `name` is null.
-  ScopedCancelTarget(T*& name, T& what) noexcept : name_(name) { name_ = &what; }
-  ~ScopedCancelTarget() { name_ = nullptr; }
+  // Sets `target` to `object`, which the coroutine awaits. `target` must outlive this object. REQUIRES that
+  // `target` is null.
+  ScopedCancelTarget(T*& target, T& object) noexcept : target_(target) { target_ = &object; }
+  ~ScopedCancelTarget() { target_ = nullptr; }
   ScopedCancelTarget(const ScopedCancelTarget&) = delete;
   ScopedCancelTarget& operator=(const ScopedCancelTarget&) = delete;
 
  private:
-  T*& name_;
+  T*& target_;
 };
 
 }  // namespace weir::proxy

@@ -133,7 +133,7 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   // When weir stops, the connection stays open until all its requests have ended. Each request ends at its
   // own deadline, so that the client gets an answer.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
-    if (!std::exchange(gone_away_, true)) {
+    if (!std::exchange(last_goaway_queued_, true)) {
       worker_.counters.http2_goaways(observe::Goaway::Idle).add();
       codec_.go_away(http::Http2Error::None);
     }

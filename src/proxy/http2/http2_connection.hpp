@@ -140,7 +140,7 @@ class Http2Connection final : private http::Http2Events {
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
   std::string_view abuse_;           // the kind of abuse for which weir ended the connection; static text
   bool reads_ = true;                // weir still reads from the connection
-  bool gone_away_ = false;           // the last GOAWAY is queued or sent
+  bool last_goaway_queued_ = false;  // the last GOAWAY is queued or sent
   bool failed_ = false;
   bool room_wanted_ = false;  // a stream waits for room in the output buffer
   bool writing_ = false;      // the writer waits for the socket

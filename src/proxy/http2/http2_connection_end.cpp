@@ -52,17 +52,17 @@ void Http2Connection::on_cheap_frame(http::Http2CheapFrame frame) {
 // Called when the client has answered the PING that weir sent after the first GOAWAY. The client then knows
 // that it must open no more streams, so the last GOAWAY can follow.
 void Http2Connection::on_pong() {
-  if (announced_ != base::TimePoint{} && !gone_away_) send_last_goaway();
+  if (announced_ != base::TimePoint{} && !last_goaway_queued_) send_last_goaway();
 }
 
 // Records that the codec ended the connection because of a fault of the client.
 void Http2Connection::on_failure() noexcept {
-  if (!std::exchange(gone_away_, true)) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
+  if (!std::exchange(last_goaway_queued_, true)) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
 }
 
 // Ends the connection because the client abuses it.
 void Http2Connection::end_by(observe::Goaway reason) {
-  if (std::exchange(gone_away_, true)) return;
+  if (std::exchange(last_goaway_queued_, true)) return;
   worker_.counters.http2_goaways(reason).add();
   abuse_ = observe::kGoawayNames[static_cast<std::size_t>(reason)];
   codec_.go_away(http::Http2Error::EnhanceYourCalm);
@@ -72,7 +72,7 @@ void Http2Connection::end_by(observe::Goaway reason) {
 // process already has the state of the limiters, this process takes no new requests, so it sends the last
 // GOAWAY at once.
 void Http2Connection::leave() {
-  if (gone_away_ || failed_) return;
+  if (last_goaway_queued_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
     worker_.counters.http2_goaways(observe::Goaway::Drain).add();
     announced_ = worker_.clock.now();
@@ -92,7 +92,7 @@ void Http2Connection::leave() {
 // REFUSED_STREAM.
 void Http2Connection::send_last_goaway() {
   if (worker_.decision_pause.is_on()) return;
-  gone_away_ = true;
+  last_goaway_queued_ = true;
   if (worker_.retiring)
     codec_.go_away_after(last_taken_);
   else
@@ -116,9 +116,9 @@ void Http2Connection::on_tick() noexcept {
     rest(now);
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
-    if (announced && !gone_away_ && now - announced_ >= kRoundTrip) send_last_goaway();
+    if (announced && !last_goaway_queued_ && now - announced_ >= kRoundTrip) send_last_goaway();
     // Wakes the reader. Nothing else does so if the last GOAWAY was sent while no stream was open.
-    if (gone_away_ && serving_ == 0) session_.client.cancel();
+    if (last_goaway_queued_ && serving_ == 0) session_.client.cancel();
     watch_peer(now);
   } catch (const std::bad_alloc&) {
     fail();

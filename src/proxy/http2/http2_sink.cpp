@@ -18,7 +18,7 @@ Http2Sink::Http2Sink(Http2Connection& connection, std::int32_t id, const http::H
 
 void Http2Sink::add(std::string_view piece) {
   piece_ = piece;
-  partly_given_ = false;
+  holds_partial_piece_ = false;
 }
 
 void Http2Sink::end(std::string_view trailers) {
@@ -55,7 +55,7 @@ std::size_t Http2Sink::give(char* at, std::size_t room, bool& ended) noexcept {
   const auto size = std::min(room, piece_.size());
   if (size != 0) std::memcpy(at, piece_.data(), size);
   piece_.remove_prefix(size);
-  partly_given_ = !piece_.empty();
+  holds_partial_piece_ = !piece_.empty();
   sent_ += size;
   if (left_) *left_ -= std::min<std::uint64_t>(size, *left_);
   ended = piece_.empty() && (ended_ || left_ == 0);

@@ -27,7 +27,7 @@ class Http2Sink final : public BodySink {
   [[nodiscard]] bool takes_trailers() const noexcept override { return true; }
   void end(std::string_view trailers) override;
   [[nodiscard]] bool is_full() const noexcept override { return !piece_.empty(); }
-  [[nodiscard]] bool is_stuck() const noexcept override { return partly_given_; }
+  [[nodiscard]] bool is_stuck() const noexcept override { return holds_partial_piece_; }
   // Returns true if the codec has taken all pieces and, after end(), the end of the answer is in the output
   // buffer.
   [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_sent_); }
@@ -63,7 +63,7 @@ class Http2Sink final : public BodySink {
   http::Http2Fields trailers_;
   std::uint64_t sent_ = 0;
   bool begun_ = false;  // the codec has the head
-  bool partly_given_ = false;
+  bool holds_partial_piece_ = false;
   bool ended_ = false;
   bool end_sent_ = false;
 };

@@ -87,9 +87,9 @@ void Queue::add_ticket(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.lane_client_ = &client;
 }
 
-// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs. In that case the ticket's
+// Removes the ticket from its lane. `departs`: true if the ticket departs. In that case the ticket's
 // client has its next turn after all other clients. Otherwise the client keeps its turn.
-void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
+void Queue::take_out(Ticket& ticket, bool departs) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.lane_client_;
   auto& waiting = lane.classes[ticket.priority_];
@@ -100,7 +100,7 @@ void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
     waiting.turns.erase(waiting.turns.iterator_to(client));
     lane.clients.erase({ticket.client_, ticket.priority_});
   } else {
-    if (had_its_turn) {
+    if (departs) {
       waiting.turns.splice(waiting.turns.end(), waiting.turns, waiting.turns.iterator_to(client));
       client.turn = ++turns_;
     }
@@ -278,12 +278,12 @@ std::size_t Queue::waiting(const limit::Key& key, const limit::Key& client) cons
 std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, const limit::Key& client,
                                                     std::uint64_t most) const {
   if (waiting(lane, client) < most) return std::nullopt;
-  return next_turn(lane, client);
+  return next_departure(lane, client);
 }
 
 // Returns when this client's next ticket departs. Other tickets take departures before it: all tickets of
 // better priorities, and one ticket of each client with an earlier turn.
-base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
+base::TimePoint Queue::next_departure(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority) {
@@ -298,7 +298,7 @@ base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client
   return lane.departures[before].at;
 }
 
-base::TimePoint Queue::turn_behind(const Ticket& ticket) const noexcept {
+base::TimePoint Queue::departure_behind(const Ticket& ticket) const noexcept {
   const auto& lane = *ticket.lane_;
   std::size_t before = 0;
   for (policy::Priority priority = 0; priority <= ticket.priority_; ++priority)

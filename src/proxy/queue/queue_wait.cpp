@@ -10,8 +10,8 @@ namespace {
 // which a full queue empties, plus a second. Otherwise a request could wait forever while requests of a
 // better priority depart first.
 base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
-  const auto said = limit::longest_wait(*charge.limiter);
-  if (said != base::kForever) return said;
+  const auto max_wait = limit::longest_wait(*charge.limiter);
+  if (max_wait != base::kForever) return max_wait;
   return 2 * limit::gcra_core(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 

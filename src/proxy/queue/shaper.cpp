@@ -83,10 +83,10 @@ Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
   if (ticket.waits()) {
-    const auto turn = shared_.queue.turn_behind(ticket);
+    const auto departure_at = shared_.queue.departure_behind(ticket);
     shared_.queue.leave(ticket);
     settle(ticket.departure().charge.key);
-    return {End::Left, until(turn)};
+    return {End::Left, until(departure_at)};
   }
   shared_.queue.forget(ticket);
   switch (ticket.eviction()) {

@@ -77,8 +77,7 @@ void ServerAttempt::count_time() noexcept {
 }
 
 bool ServerAttempt::count_failure() noexcept {
-  const bool theirs = is_servers_fault();
-  if (!theirs) return false;
+  if (!is_servers_fault()) return false;
   tallies.failures.add();
   tallies.attempts.add();
   tallies.attempts_failed.add();
@@ -163,8 +162,9 @@ void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view 
     return;
   }
   auto& watch = context_.watch;
-  const bool theirs = has_met_call_deadline() ? is_servers_fault() : count_failure();
-  if (theirs && !lease.moved() && !(watch.late() && cut_short)) member.unreachable(context_.now, fault);
+  const bool counts_against_server = has_met_call_deadline() ? is_servers_fault() : count_failure();
+  if (counts_against_server && !lease.moved() && !(watch.late() && cut_short))
+    member.unreachable(context_.now, fault);
   if (!watch.late() && ec != net::asio::error::timed_out) return;
   error = {504, "the upstream could not be reached in time"};
   watch.clear_late();

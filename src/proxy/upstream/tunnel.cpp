@@ -74,8 +74,8 @@ net::Task<void> Tunnel::pump(Direction& direction) {
     scan(direction);
     const bool reading = direction.ready == 0;
     if (reading && &direction == &up_ && refusal_ != 0) co_return refuse(refusal_);
-    if (&direction == &down_ && forwarded_close_code_ != 0 && at_boundary(direction))
-      co_return refuse(forwarded_close_code_);
+    if (&direction == &down_ && sent_close_code_ != 0 && at_boundary(direction))
+      co_return refuse(sent_close_code_);
     if (reading && direction.held > 0) {
       co_await hold(direction);
       continue;
@@ -128,7 +128,7 @@ void Tunnel::scan(Direction& direction) {
   const auto unread = direction.inbox.unread();
   if (!direction.scanner) direction.ready = unread.size();
   while (direction.ready < unread.size() && direction.held == 0 && (&direction == &down_ || refusal_ == 0)) {
-    if (forwarded_close_code_ != 0 && direction.scanner->between_frames()) return;
+    if (sent_close_code_ != 0 && direction.scanner->between_frames()) return;
     const auto piece = direction.scanner->next(unread.substr(direction.ready));
     if (piece.kind == FrameScanner::Kind::NeedMore || !pass(direction, piece)) return;
     direction.ready += piece.size;
@@ -184,7 +184,7 @@ net::Task<void> Tunnel::hold(Direction& direction) {
 // octets, because weir alone then causes the wait.
 net::Task<void> Tunnel::wait_for_pace(Direction& direction) {
   const auto most = std::max(idle_ / 2, base::Duration{1});
-  if (!up_.stuck && !down_.stuck && forwarded_close_code_ == 0) watch_.arm(idle_);
+  if (!up_.stuck && !down_.stuck && sent_close_code_ == 0) watch_.arm(idle_);
   co_await direction.pace->hold(most);
   if (!over_ && (watch_.late() || watch_.left() || worker_.hard_stop)) stop(broken(direction, true));
 }
@@ -199,8 +199,8 @@ void Tunnel::cancel() noexcept {
 // everything before the refused message was sent. If a frame to the client is still incomplete at that time,
 // the coroutine that sends to the client calls this function again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
-  if (forwarded_close_code_ == 0) send_close_frame(up_, code);
-  forwarded_close_code_ = code;
+  if (sent_close_code_ == 0) send_close_frame(up_, code);
+  sent_close_code_ = code;
   watch_.arm(kFrameEndTimeout);
   if (!at_boundary(down_)) {
     if (!down_.scanner) stop(broken(down_, true));
@@ -262,7 +262,7 @@ net::ErrorCode Tunnel::send(Direction& direction) {
 }
 
 void Tunnel::moved() noexcept {
-  if (!up_.stuck && !down_.stuck && forwarded_close_code_ == 0) watch_.arm(idle_);
+  if (!up_.stuck && !down_.stuck && sent_close_code_ == 0) watch_.arm(idle_);
 }
 
 // Releases an empty buffer before a wait.
@@ -282,8 +282,8 @@ void Tunnel::stop(TunnelEnd end) noexcept {
 }
 
 TunnelEnd Tunnel::broken(const Direction& direction, bool reading) const noexcept {
-  if (forwarded_close_code_ != 0)
-    return forwarded_close_code_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
+  if (sent_close_code_ != 0)
+    return sent_close_code_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
   if (worker_.hard_stop) return TunnelEnd::Stopped;
   if (watch_.late()) return TunnelEnd::Idle;
   return (&direction == &up_) == reading ? TunnelEnd::ClientBroke : TunnelEnd::ServerBroke;

@@ -79,7 +79,7 @@ net::Task<void> Upload::run() {
   began_ = context_.now;
   expects_continue_ =
       head.expects_continue && body.received() == 0 && body.at_hand().empty() && !body.complete();
-  bool word_awaited = !expects_continue_;
+  bool continue_awaited = !expects_continue_;
   for (unsigned pieces = 1; Relay::is_wait(need); ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
@@ -95,7 +95,7 @@ net::Task<void> Upload::run() {
       continue;
     }
     if (reading && !attempt_.whole) release_body(context_.buffers);  // frees the octets, which were all sent
-    if (reading && !std::exchange(word_awaited, true)) await_continue();
+    if (reading && !std::exchange(continue_awaited, true)) await_continue();
     arm_for_more(reading);
     const auto ec = co_await relay.wait(need);
     const auto next = judge_wait(ec, reading, pace);
@@ -146,12 +146,12 @@ Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateC
   if (stop_) return Next::End;
   const auto& watch = context_.watch;
   // True if this wait ended because of a deadline that was meant for another wait.
-  const bool others = ec == net::asio::error::operation_aborted && !watch.left() &&
-                      !context_.worker.hard_stop &&
-                      (attempt_.client_stalls || expects_continue_ || !watch.late());
-  const bool slow = (!ec || others) && since_ != base::TimePoint{} &&
+  const bool ended_for_other_wait = ec == net::asio::error::operation_aborted && !watch.left() &&
+                                    !context_.worker.hard_stop &&
+                                    (attempt_.client_stalls || expects_continue_ || !watch.late());
+  const bool slow = (!ec || ended_for_other_wait) && since_ != base::TimePoint{} &&
                     !pace.note(context_.worker.clock.now() - since_, context_.client.body().filled());
-  if (others && !slow) return Next::Wait;
+  if (ended_for_other_wait && !slow) return Next::Wait;
   if (slow || (ec && reading)) fail(slow || watch.late() ? 408 : 400, slow);
   return ec || slow ? Next::End : Next::Advance;
 }

@@ -50,13 +50,13 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool refused = failure == Failure::Refused;
   const bool broken = failure == Failure::Broken;  // other failures say nothing about the server
   const bool counts = broken && !attempt.has_met_call_deadline();
-  const bool theirs =
+  const bool counts_against_server =
       !attempt.client_ended && (counts ? attempt.count_failure() : attempt.is_servers_fault());
   // The server sent an interim answer, and the client then did not send the whole body. So the server counts
   // as healthy.
-  if (!theirs && attempt.got_interim && !is_body_complete()) attempt.note_answer();
-  if (theirs && broken && late && !attempt.cut_short) attempt.count_time();
-  if (theirs && broken && !(late && attempt.cut_short)) blame_server();
+  if (!counts_against_server && attempt.got_interim && !is_body_complete()) attempt.note_answer();
+  if (counts_against_server && broken && late && !attempt.cut_short) attempt.count_time();
+  if (counts_against_server && broken && !(late && attempt.cut_short)) blame_server();
   const bool once_more = failure == Failure::Stale || (refused && !attempt.fresh);
   if (refused) {
     attempt.error = {503, "the upstream refuses the request for now; please retry"};
@@ -65,7 +65,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   }
   // If no server got the request, weir can retry it whatever its method.
   const bool repeatable = refused ? attempt.is_at_hand() : attempt.is_repeatable();
-  if (!theirs || ((attempt.handed_over || refused) && !repeatable)) return Next::GiveUp;
+  if (!counts_against_server || ((attempt.handed_over || refused) && !repeatable)) return Next::GiveUp;
   attempt.fresh = true;
   if (once_more) {
     attempt.lease.member().give_back_unit(context_.now);

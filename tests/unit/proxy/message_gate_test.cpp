@@ -27,16 +27,16 @@ Configuration two_messages(bool closes, policy::MessageDirection direction) {
 struct Call : LoneWorker {
   explicit Call(bool closes = false, policy::MessageDirection direction = policy::MessageDirection::Client)
       : LoneWorker(two_messages(closes, direction)) {
-    space.request.head = &space.head;
-    space.rules = config.rules;
-    AdmissionController controller(worker, config, space);
+    buffers.request.head = &buffers.head;
+    buffers.rules = config.rules;
+    AdmissionController controller(worker, config, buffers);
     AdmissionResult result;
     EXPECT_TRUE(controller.decide_here(clock.now(), policy::kDefaultPriority, result));
   }
   [[nodiscard]] auto gate(MessageGate::Sender sender = MessageGate::Sender::Client) {
-    return MessageGate::make(worker, space, sender);
+    return MessageGate::make(worker, buffers, sender);
   }
-  ExchangeBuffers space{worker};
+  ExchangeBuffers buffers{worker};
 };
 
 const std::string kMessage("\0\0\0\0\3abc", 8);

@@ -32,17 +32,17 @@ struct Chat : LoneWorker {
 
   // Opens a WebSocket, sends ten messages at once, and returns how many of them were admitted.
   int passed(std::string_view api_key, MessageLimits::Sender sender = MessageLimits::Sender::Client) {
-    ExchangeBuffers space(worker);
-    space.request.head = &head;
-    space.rules = config.rules;
-    space.request.client.api_key = api_key;
-    AdmissionController gate(worker, config, space);
+    ExchangeBuffers buffers(worker);
+    buffers.request.head = &head;
+    buffers.rules = config.rules;
+    buffers.request.client.api_key = api_key;
+    AdmissionController gate(worker, config, buffers);
     AdmissionResult admission_result;
     if (!gate.decide_here(clock.now(), policy::kDefaultPriority, admission_result))
       net::spawn(context.get_executor(), ask_redis(gate, admission_result), [](const std::exception_ptr&) {});
     EXPECT_EQ(admission_result.decision.verdict, policy::Verdict::Forward);
-    EXPECT_EQ(MessageLimits::would_count(space, sender), MessageLimits(worker, space, sender).counts());
-    MessageLimits limits(worker, space, sender);
+    EXPECT_EQ(MessageLimits::would_count(buffers, sender), MessageLimits(worker, buffers, sender).counts());
+    MessageLimits limits(worker, buffers, sender);
     int admitted = 0;
     for (int i = 0; i < 10; ++i) admitted += limits.counts() && !limits.ask().admitted ? 0 : 1;
     return admitted;

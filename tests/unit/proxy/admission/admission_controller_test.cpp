@@ -46,10 +46,10 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
 
   // One request: its AdmissionController, and its wait in the queue.
   struct Asker {
-    explicit Asker(Worker& worker) : space(worker), admission(worker, worker.config(), space) {}
-    ExchangeBuffers space;
+    explicit Asker(Worker& worker) : buffers(worker), admission(worker, worker.config(), buffers) {}
+    ExchangeBuffers buffers;
     AdmissionController admission;
-    AdmissionResult ruling;
+    AdmissionResult result;
     std::unique_ptr<Shaper::Ticket> ticket;
     Shaper::QueueResult turn{};
     bool done = false;
@@ -57,18 +57,18 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
   Asker& ask(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
     askers.push_back(std::make_unique<Asker>(worker));
     auto& asker = *askers.back();
-    asker.space.request.head = &head;
-    asker.space.rules = config.rules;
-    asker.space.request.client.api_key = api_key;
-    asker.space.request.client.key_vouched = true;
-    asker.space.request.client.tier = tier;
-    EXPECT_TRUE(asker.admission.decide_here(began + after, policy::kDefaultPriority, asker.ruling));
+    asker.buffers.request.head = &head;
+    asker.buffers.rules = config.rules;
+    asker.buffers.request.client.api_key = api_key;
+    asker.buffers.request.client.key_vouched = true;
+    asker.buffers.request.client.tier = tier;
+    EXPECT_TRUE(asker.admission.decide_here(began + after, policy::kDefaultPriority, asker.result));
     return asker;
   }
   // Calls ask(), then waits for the departure.
   Asker& join(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
     auto& asker = ask(api_key, after, tier);
-    EXPECT_EQ(asker.ruling.decision.verdict, Verdict::Delay);
+    EXPECT_EQ(asker.result.decision.verdict, Verdict::Delay);
     net::spawn(context.get_executor(), wait(asker), [](const std::exception_ptr&) {});
     turn([] { return false; }, 1);
     return asker;
@@ -76,8 +76,8 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
   net::Task<void> wait(Asker& asker) {
     const auto delayed = asker.admission.delayed();
     asker.ticket = std::make_unique<Shaper::Ticket>(
-        worker.shaper, policy::name_client(asker.space.request, config.names.table), policy::kDefaultPriority,
-        delayed.not_before);
+        worker.shaper, policy::name_client(asker.buffers.request, config.names.table),
+        policy::kDefaultPriority, delayed.not_before);
     asker.admission.hand_to_queue(delayed.departure);
     asker.turn =
         co_await worker.shaper.wait(*asker.ticket, delayed.departure, delayed.rule->queue_per_client);
@@ -102,7 +102,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
   }
   // Returns how many more requests of this API key the rule "two" admits.
   limit::Cost left(std::string_view api_key) {
-    auto request = askers.front()->space.request;
+    auto request = askers.front()->buffers.request;
     request.client.api_key = api_key;
     const auto applied = policy::applied_limiter(config.rules[1], request);
     const auto key = policy::name_key(config.rules[1], applied, request, config.names.table);
@@ -132,12 +132,12 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
 
 TEST_F(AdmissionControllerTest, RefundsTheChargesOfAnAbandonedRequest) {
   auto& first = ask("a");
-  EXPECT_EQ(first.ruling.decision.verdict, Verdict::Forward);
+  EXPECT_EQ(first.result.decision.verdict, Verdict::Forward);
   EXPECT_EQ(left("a"), 1U);
   first.admission.abandon();
   EXPECT_EQ(left("a"), 2U);
   auto& second = ask("a");
-  EXPECT_EQ(second.ruling.decision.verdict, Verdict::Forward) << "the departure was returned as well";
+  EXPECT_EQ(second.result.decision.verdict, Verdict::Forward) << "the departure was returned as well";
   second.admission.keep();
   second.admission.abandon();
   EXPECT_EQ(left("a"), 1U);
@@ -147,7 +147,7 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
   using observe::RuleOutcome;
   (void)ask("a");
   (void)ask("a");
-  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject);
+  EXPECT_EQ(ask("a").result.decision.verdict, Verdict::Reject);
   const auto counted = [&](limit::RuleIndex rule, RuleOutcome outcome) {
     return counters.decisions(rule, outcome).value();
   };
@@ -207,7 +207,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackIsGivenToAW
   auto& waiting = join("b");
   const auto lane = waiting.admission.delayed().departure.charge.key;
   refused.admission.abandon();
-  EXPECT_EQ(queue.queue.next_turn(lane, waiting.ticket->client()), soonest);
+  EXPECT_EQ(queue.queue.next_departure(lane, waiting.ticket->client()), soonest);
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
@@ -251,12 +251,12 @@ TEST_F(AdmissionControllerTest, RequestForAFullQueueCountsAsOneViolationOfAShado
   (void)join("a");
   (void)join("a");
   EXPECT_EQ(violations(), 2U);
-  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject)
+  EXPECT_EQ(ask("a").result.decision.verdict, Verdict::Reject)
       << "a request may not displace a request of its own client";
   EXPECT_EQ(violations(), 3U);
   (void)join("b");
   EXPECT_EQ(violations(), 4U);
-  EXPECT_EQ(ask("c").ruling.decision.verdict, Verdict::Reject) << "each client has one place";
+  EXPECT_EQ(ask("c").result.decision.verdict, Verdict::Reject) << "each client has one place";
   EXPECT_EQ(violations(), 5U);
 }
 
@@ -283,10 +283,10 @@ TEST_F(AdmissionControllerTest, UnusedDepartureOfADisplacedRequestGoesToAWaiting
   EXPECT_EQ(newcomer.admission.delayed().rule, &config.rules[2]);
   EXPECT_EQ(newcomer.admission.delayed().not_before, won);
   auto& later = join("c", hours(1));
-  EXPECT_EQ(queue.queue.next_turn(lane, later.ticket->client()), won + hours(1));
+  EXPECT_EQ(queue.queue.next_departure(lane, later.ticket->client()), won + hours(1));
   leave(newcomer);
   newcomer.admission.refund();
-  EXPECT_EQ(queue.queue.next_turn(lane, later.ticket->client()), won);
+  EXPECT_EQ(queue.queue.next_departure(lane, later.ticket->client()), won);
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 

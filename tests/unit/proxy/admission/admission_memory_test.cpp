@@ -35,28 +35,29 @@ Configuration two_places(policy::Store store,
 // A worker with an unreachable Redis, and one request.
 struct Asking : LoneWorker {
   explicit Asking(const Configuration& a_config) : LoneWorker(a_config, &settings()) {
-    space->request.head = &head;
-    space->rules = config.rules;
+    buffers->request.head = &head;
+    buffers->rules = config.rules;
     if (config.rules.front().store == policy::Store::Redis) {
       EXPECT_FALSE(decide());
     }
   }
-  bool decide() { return admission->decide_here(clock.now(), policy::kDefaultPriority, ruling); }
+  bool decide() { return admission->decide_here(clock.now(), policy::kDefaultPriority, result); }
   // Ends the exchange, and begins another exchange with new buffers.
   void end() {
     admission->abandon();
     admission.reset();
-    space = std::make_unique<ExchangeBuffers>(worker);
-    space->request.head = &head;
-    space->rules = config.rules;
-    admission = std::make_unique<AdmissionController>(worker, config, *space);
+    buffers = std::make_unique<ExchangeBuffers>(worker);
+    buffers->request.head = &head;
+    buffers->rules = config.rules;
+    admission = std::make_unique<AdmissionController>(worker, config, *buffers);
   }
   void ask() {
     std::exception_ptr thrown;
-    net::spawn(context.get_executor(), until_ruled(), [&](const std::exception_ptr& what) { thrown = what; });
+    net::spawn(context.get_executor(), until_decided(),
+               [&](const std::exception_ptr& what) { thrown = what; });
     if (thrown) std::rethrow_exception(thrown);
   }
-  net::Task<void> until_ruled() { ruling = co_await admission->ask_redis(); }
+  net::Task<void> until_decided() { result = co_await admission->ask_redis(); }
   static const redis::RedisSettings& settings() {
     static const auto settings = [] {
       redis::RedisSettings quick;
@@ -67,22 +68,22 @@ struct Asking : LoneWorker {
   }
 
   http::RequestHead head;
-  std::unique_ptr<ExchangeBuffers> space = std::make_unique<ExchangeBuffers>(worker);
+  std::unique_ptr<ExchangeBuffers> buffers = std::make_unique<ExchangeBuffers>(worker);
   std::unique_ptr<AdmissionController> admission =
-      std::make_unique<AdmissionController>(worker, config, *space);
-  AdmissionResult ruling{};
+      std::make_unique<AdmissionController>(worker, config, *buffers);
+  AdmissionResult result{};
 };
 
 // Checks that, at the last decision, only this request held one of the ten permits.
 void expect_nobody_else_holds(const Asking& asking) {
-  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-  EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
+  EXPECT_EQ(asking.result.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.result.decision.outcome.remaining, 9U);
 }
 
 // Redis is unreachable. For rules with a lease, this process has taken units in advance.
 struct PrefetchingStore : Asking {
   explicit PrefetchingStore(const Configuration& a_config) : Asking(a_config) {
-    for (const auto& charge : space->evaluation.remote.charges())
+    for (const auto& charge : buffers->evaluation.remote.charges())
       if (charge.lease != 0) take(charge);
   }
   void take(limit::Charge line) {
@@ -112,7 +113,7 @@ TEST(AdmissionMemory, PrefetchedUnitIsReturnedIfMemoryForTheAdmissionRunsOut) {
                                                  EXPECT_FALSE(asking.decide());
                                                });
   EXPECT_GE(made, 4) << "allocations: permits, a renewal, a permit in Redis, local permits";
-  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.result.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.units.stats().held(), 7U);
 }
 
@@ -122,9 +123,9 @@ TEST(AdmissionMemory, EachPrefetchedUnitIsRefundedOnceIfMemoryRunsOut) {
   for (auto& rule : config.rules) lease(rule);
   PrefetchingStore asking(config);
   const auto ask = [&] {
-    for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
+    for (const auto& charge : asking.buffers->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
-    ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+    ASSERT_EQ(asking.result.decision.verdict, policy::Verdict::Forward);
     // from now on this process keeps no units, so both units must be refunded to Redis
     (void)asking.units.give_up(std::chrono::steady_clock::now());
   };
@@ -167,15 +168,15 @@ TEST(AdmissionMemory, NoPermitStaysInRedisIfMemoryForItRunsOut) {
   auto asking = std::make_unique<Asking>(config);
   const auto holds_nothing_once_it_has_ended = [&] {
     asking->admission.reset();
-    asking->space.reset();
+    asking->buffers.reset();
     (void)asking->context.run_one();  // runs a renewal, which finds no permit to renew
     EXPECT_EQ(asking->context.run_one(), 0U);
     asking = std::make_unique<Asking>(config);
   };
   const int made = tests::fail_each_allocation([&] { asking->ask(); }, holds_nothing_once_it_has_ended);
   EXPECT_GE(made, 4) << "allocations: permits, a renewal, two permits";
-  EXPECT_EQ(asking->ruling.decision.verdict, policy::Verdict::Forward);
-  EXPECT_EQ(asking->space->shared_permits.size(), 2U);
+  EXPECT_EQ(asking->result.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking->buffers->shared_permits.size(), 2U);
   holds_nothing_once_it_has_ended();
 }
 

@@ -78,29 +78,29 @@ struct Site : LoneWorker {
 struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {},
                  std::span<const policy::Descriptor> descriptors = {})
-      : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
-    space.request.head = &head;
-    space.rules = site.config.rules;
-    space.request.client.user = user;
-    space.request.descriptors = descriptors;
-    unanswered = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
-    if (unanswered) return;
+      : site(a_site), buffers(site.worker), admission(site.worker, site.config, buffers) {
+    buffers.request.head = &head;
+    buffers.rules = site.config.rules;
+    buffers.request.client.user = user;
+    buffers.request.descriptors = descriptors;
+    decided_without_redis = admission.decide_here(site.clock.now(), policy::kDefaultPriority, result);
+    if (decided_without_redis) return;
     bool done = false;
-    net::spawn(site.context.get_executor(), until_ruled(), [&](const std::exception_ptr&) { done = true; });
+    net::spawn(site.context.get_executor(), until_decided(), [&](const std::exception_ptr&) { done = true; });
     if (meanwhile) meanwhile();
     EXPECT_TRUE(net::turn_until(
         site.context, [&] { return done; }, std::chrono::seconds(20)));
   }
   ~Asked() { admission.abandon(); }
-  net::Task<void> until_ruled() { ruling = co_await admission.ask_redis(); }
-  [[nodiscard]] Verdict verdict() const { return ruling.decision.verdict; }
+  net::Task<void> until_decided() { result = co_await admission.ask_redis(); }
+  [[nodiscard]] Verdict verdict() const { return result.decision.verdict; }
 
   Site& site;
   http::RequestHead head;
-  ExchangeBuffers space;
+  ExchangeBuffers buffers;
   AdmissionController admission;
-  AdmissionResult ruling{};
-  bool unanswered = false;  // true if weir decided without asking Redis
+  AdmissionResult result{};
+  bool decided_without_redis = false;  // true if weir decided without asking Redis
 };
 
 // weir releases the permits in this process and in Redis at once, before the client has read its answer.
@@ -113,16 +113,16 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
     if (on_failure == OnStoreFailure::Local) {
       Asked first(site);
       EXPECT_EQ(first.verdict(), Verdict::Forward);
-      EXPECT_EQ(first.space.permits.size(), 2U) << "one permit here, and one here in place of Redis";
+      EXPECT_EQ(first.buffers.permits.size(), 2U) << "one permit here, and one here in place of Redis";
       first.admission.keep();
     }
     const Asked refused(site);
     if (on_failure == OnStoreFailure::Local)
       EXPECT_EQ(refused.verdict(), Verdict::Reject);
     else
-      EXPECT_EQ(refused.ruling.closed, &site.config.rules[1]);
-    EXPECT_TRUE(refused.space.permits.empty());
-    EXPECT_TRUE(refused.space.shared_permits.empty());
+      EXPECT_EQ(refused.result.closed, &site.config.rules[1]);
+    EXPECT_TRUE(refused.buffers.permits.empty());
+    EXPECT_TRUE(refused.buffers.shared_permits.empty());
   }
 }
 
@@ -151,7 +151,7 @@ TEST(AdmissionRedis, ViolationsAreCountedWithoutRedisIfOnStoreFailureIsLocal) {
   for (int i = 0; i < 3; ++i) {
     const Asked refused(site);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
-    EXPECT_EQ(refused.space.fallback.outcomes()[0].penalty_left.count() > 0, i > 0);
+    EXPECT_EQ(refused.buffers.fallback.outcomes()[0].penalty_left.count() > 0, i > 0);
   }
   EXPECT_EQ(site.counters.penalties(0).value(), 1U);
 }
@@ -183,7 +183,7 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutACallToRedis) 
   Asked(site).admission.keep();
   EXPECT_EQ(Asked(site).verdict(), Verdict::Reject);
   const Asked again(site);
-  EXPECT_TRUE(again.unanswered);
+  EXPECT_TRUE(again.decided_without_redis);
   EXPECT_EQ(again.verdict(), Verdict::Reject);
   EXPECT_EQ(site.counters.denied_here(0).value(), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
@@ -211,7 +211,7 @@ TEST_F(AdmissionDenials, RefusalOfARuleWithASettlementIsNotCached) {
   first->admission.keep();
   for (int i = 0; i < 2; ++i) {
     const Asked refused(site);
-    EXPECT_FALSE(refused.unanswered);
+    EXPECT_FALSE(refused.decided_without_redis);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
   }
   EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
@@ -247,10 +247,10 @@ TEST_F(AdmissionStall, DelayInTheReplyOfRedisStartsAtTheTimeOfTheReply) {
     server_.thaw();
   });
   ASSERT_EQ(second.verdict(), Verdict::Delay);
-  const auto delay = second.space.evaluation.remote.outcomes()[0].delay;
+  const auto delay = second.buffers.evaluation.remote.outcomes()[0].delay;
   EXPECT_GE(second.admission.decided_at(), thawed);
   EXPECT_EQ(second.admission.delayed().departure.at, second.admission.decided_at() + delay);
-  EXPECT_EQ(second.ruling.decision.start_at, second.admission.decided_at() + delay);
+  EXPECT_EQ(second.result.decision.start_at, second.admission.decided_at() + delay);
 }
 
 TEST_F(AdmissionStall, LocalShareIsChargedAtTheTimeWhenRedisTimedOut) {
@@ -302,8 +302,8 @@ TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableRedisNodeFallBackToLocalCharges
   cluster[away].kill();
   Asked first(site, user);
   EXPECT_EQ(first.verdict(), Verdict::Forward);
-  ASSERT_EQ(first.space.fallback.charges().size(), 1U);
-  EXPECT_EQ(first.space.fallback.source(0).rule, &config.rules[2]);
+  ASSERT_EQ(first.buffers.fallback.charges().size(), 1U);
+  EXPECT_EQ(first.buffers.fallback.source(0).rule, &config.rules[2]);
   EXPECT_EQ(site.counted(0, RuleOutcome::Admitted), 1U);
   EXPECT_EQ(site.counted(2, RuleOutcome::StoreFailed), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::StoreFailed), 0U);
@@ -318,13 +318,13 @@ TEST_F(AdmissionCluster, RefusalByOneRedisNodeBeginsAPenaltyAndRefundsChargesOnT
   for (int i = 0; i < 3; ++i) {
     const Asked refused(site, user);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
-    EXPECT_EQ(refused.space.evaluation.remote.outcomes()[0].penalty_left.count() > 0, i > 0);
+    EXPECT_EQ(refused.buffers.evaluation.remote.outcomes()[0].penalty_left.count() > 0, i > 0);
   }
   EXPECT_EQ(site.counters.penalties(0).value(), 1U);
   config.rules[0].match.methods = {"NONE"};
   const Asked rest(site, user);
   EXPECT_EQ(rest.verdict(), Verdict::Forward);
-  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[1].remaining, 7U)
+  EXPECT_EQ(rest.buffers.evaluation.remote.outcomes()[1].remaining, 7U)
       << "one of nine units was used before, and one now";
 }
 
@@ -337,10 +337,10 @@ TEST_F(AdmissionCluster, RequestThatAShadowRuleWouldRefuseIsChargedByTheOtherRul
   for (int i = 0; i < 3; ++i) {
     const Asked again(site, user);
     EXPECT_EQ(again.verdict(), Verdict::Forward);
-    EXPECT_EQ(again.space.fallback.charges().size(), 1U);
+    EXPECT_EQ(again.buffers.fallback.charges().size(), 1U);
     // shadow rules come last in the bill, so the first charge is that of rule 1
-    EXPECT_EQ(again.space.evaluation.remote.source(0).rule, &config.rules[1]);
-    EXPECT_EQ(again.space.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
+    EXPECT_EQ(again.buffers.evaluation.remote.source(0).rule, &config.rules[1]);
+    EXPECT_EQ(again.buffers.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
   }
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
@@ -353,13 +353,13 @@ TEST_F(AdmissionCluster, RefusalByOneRedisNodeLeavesNoRuleCharged) {
   for (int i = 0; i < 3; ++i) {
     const Asked refused(site, user);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
-    EXPECT_EQ(refused.ruling.decision.rule, &config.rules[0]);
-    EXPECT_TRUE(refused.space.fallback.empty()) << "no local fallback was charged";
+    EXPECT_EQ(refused.result.decision.rule, &config.rules[0]);
+    EXPECT_TRUE(refused.buffers.fallback.empty()) << "no local fallback was charged";
   }
   config.rules[0].match.methods = {"NONE"};
   const Asked rest(site, user);
   EXPECT_EQ(rest.verdict(), Verdict::Forward);
-  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[0].remaining, 3U)
+  EXPECT_EQ(rest.buffers.evaluation.remote.outcomes()[0].remaining, 3U)
       << "one of five units was used before, and one now";
 }
 
@@ -375,15 +375,15 @@ TEST_F(AdmissionCluster, OverdraftForAnUnreachableNodeIsChargedLocallyThoughTheO
   const std::vector<policy::Descriptor> question = {{.entries = {{"team", "a"}}}};
   const Asked refused(site, user, {}, question);
   EXPECT_EQ(refused.verdict(), Verdict::Reject);
-  EXPECT_EQ(refused.ruling.decision.rule, &config.rules[0]);
+  EXPECT_EQ(refused.result.decision.rule, &config.rules[0]);
   EXPECT_EQ(site.counters.settlements(2, observe::Settled::Debt).value(), 1U);
   budget.overdraft = false;
   budget.cost = 1;
   config.rules[0].match.methods = {"NONE"};
   const Asked rest(site, user);
   EXPECT_EQ(rest.verdict(), Verdict::Forward);
-  ASSERT_EQ(rest.space.fallback.charges().size(), 1U);
-  EXPECT_EQ(rest.space.fallback.outcomes()[0].remaining, 4U) << "four of nine units were used, and one now";
+  ASSERT_EQ(rest.buffers.fallback.charges().size(), 1U);
+  EXPECT_EQ(rest.buffers.fallback.outcomes()[0].remaining, 4U) << "four of nine units were used, and one now";
 }
 
 }  // namespace

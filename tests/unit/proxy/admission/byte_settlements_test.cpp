@@ -72,9 +72,9 @@ struct ByteCharge : LoneWorker {
   BodySource request{reader, inbox, Framing::Length, 25};
   policy::Rule rule{.name = "r", .limiter = kThousand};
   const base::TimePoint charged_at = clock.now();
-  ExchangeBuffers space{worker};
-  policy::Bill& bill = space.evaluation.local;
-  Settlements settlements{worker, space};
+  ExchangeBuffers buffers{worker};
+  policy::Bill& bill = buffers.evaluation.local;
+  Settlements settlements{worker, buffers};
   http::ResponseHead head;
 };
 

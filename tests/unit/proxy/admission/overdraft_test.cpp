@@ -39,9 +39,9 @@ class Overdrafts : public ::testing::Test, protected LoneWorker {
   }
 
   struct Asked {
-    explicit Asked(Worker& worker) : space(worker), admission(worker, worker.config(), space) {}
+    explicit Asked(Worker& worker) : buffers(worker), admission(worker, worker.config(), buffers) {}
     std::vector<policy::Descriptor> descriptors;
-    ExchangeBuffers space;
+    ExchangeBuffers buffers;
     AdmissionController admission;
     AdmissionResult result;
     [[nodiscard]] bool allowed() const { return result.decision.verdict == Verdict::Forward; }
@@ -50,19 +50,20 @@ class Overdrafts : public ::testing::Test, protected LoneWorker {
   Asked& ask(std::vector<policy::Descriptor> descriptors, base::Duration after = {}) {
     auto& asked = *asked_.emplace_back(std::make_unique<Asked>(worker));
     asked.descriptors = std::move(descriptors);
-    asked.space.request.head = &head_;
-    asked.space.request.descriptors = asked.descriptors;
-    asked.space.rules = config.rules;
+    asked.buffers.request.head = &head_;
+    asked.buffers.request.descriptors = asked.descriptors;
+    asked.buffers.rules = config.rules;
     if (!asked.admission.decide_here(began_ + after, policy::kDefaultPriority, asked.result)) {
       bool done = false;
-      net::spawn(context.get_executor(), until_ruled(asked), [&](const std::exception_ptr&) { done = true; });
+      net::spawn(context.get_executor(), until_decided(asked),
+                 [&](const std::exception_ptr&) { done = true; });
       context.restart();
       context.poll();
       EXPECT_TRUE(done) << "an unreachable Redis fails at once";
     }
     return asked;
   }
-  static net::Task<void> until_ruled(Asked& asked) { asked.result = co_await asked.admission.ask_redis(); }
+  static net::Task<void> until_decided(Asked& asked) { asked.result = co_await asked.admission.ask_redis(); }
   static policy::Descriptor ann(limit::Cost tokens) {
     return {.entries = {{"user", "ann"}}, .cost = tokens, .exact = true};
   }
@@ -121,9 +122,9 @@ TEST_F(Overdrafts, RefundDoesNotReturnAnOverdraft) {
 TEST_F(Overdrafts, SettlementOfAPermitDoesNotChangeAnOverdraft) {
   auto& asked = *asked_.emplace_back(std::make_unique<Asked>(worker));
   asked.descriptors = {ann(30)};
-  asked.space.request.head = &head_;
-  asked.space.request.descriptors = asked.descriptors;
-  asked.space.rules = config.rules;
+  asked.buffers.request.head = &head_;
+  asked.buffers.request.descriptors = asked.descriptors;
+  asked.buffers.rules = config.rules;
   asked.admission.expect_settlement();
   ASSERT_TRUE(asked.admission.decide_here(began_, policy::kDefaultPriority, asked.result));
   asked.admission.settlements().settle_to_stated(50, began_);

@@ -45,7 +45,7 @@ struct Reserved : LoneWorker {
                     bool is_call = false, const limit::Penalty* penalty = nullptr)
       : LoneWorker({}, &nowhere()), in(a_store) {
     if (is_call)
-      space.head.fields.push_back({"content-type", "application/grpc", http::FieldId::ContentType});
+      buffers.head.fields.push_back({"content-type", "application/grpc", http::FieldId::ContentType});
     for (const auto& settlement : of_rules) {
       const auto index = static_cast<limit::RuleIndex>(rules.size());
       rules.push_back({.name = "r", .index = index, .rule_number = index, .limiter = kHundred});
@@ -104,9 +104,9 @@ struct Reserved : LoneWorker {
   const policy::Store in;
   std::vector<policy::Rule> rules;
   const base::TimePoint charged_at = clock.now();
-  ExchangeBuffers space{worker};
-  policy::Bill& bill = space.evaluation.local;
-  Settlements settlements{worker, space};
+  ExchangeBuffers buffers{worker};
+  policy::Bill& bill = buffers.evaluation.local;
+  Settlements settlements{worker, buffers};
   http::ResponseHead head;
 };
 

@@ -81,7 +81,7 @@ TEST(Settlements, ReportedRemainingCountIsTheCountAtTheTimeOfTheResponse) {
   EXPECT_EQ(told.remaining, 98U) << "two of the four units were refunded";
   EXPECT_EQ(told.reset_after, hours(4));
   EXPECT_TRUE(told.allowed);
-  const auto& noted = one.space.journal.amendments;
+  const auto& noted = one.buffers.journal.amendments;
   ASSERT_EQ(noted.size(), 1U);
   EXPECT_EQ(noted[0].kind, observe::Amendment::Kind::Settle);
   EXPECT_EQ(noted[0].cost, 4U);
@@ -108,7 +108,7 @@ TEST(Settlements, CostInTheBodyIsSettledWhenTheBodyIsComplete) {
   one.settlements.watch()->complete({});
   EXPECT_EQ(one.spent(), 42U);
   EXPECT_EQ(one.bill.outcomes()[0].remaining, 58U);
-  EXPECT_LE(one.space.journal.amendments.at(0).at, one.clock.now())
+  EXPECT_LE(one.buffers.journal.amendments.at(0).at, one.clock.now())
       << "the amendment has the time of the settlement";
   EXPECT_EQ(one.settlements.watch(), nullptr);
   one.settlements.end();
@@ -282,7 +282,7 @@ TEST(Settlements, ReservedCostStaysChargedIfTheBodyIsTooLong) {
   Reserved chunked({by_body(64)});
   ASSERT_TRUE(chunked.begins(Framing::Chunked));
   chunked.pass({std::string(60, ' '), "12345", R"({"n":4})"});
-  EXPECT_TRUE(chunked.space.copy.empty()) << "the copy of the body is dropped";
+  EXPECT_TRUE(chunked.buffers.copy.empty()) << "the copy of the body is dropped";
   chunked.settlements.complete({});
   EXPECT_TRUE(chunked.settled(Settled::Unreadable));
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
@@ -351,7 +351,7 @@ TEST(Settlements, RemainingCountOfALimitInRedisIsComputedWithoutAReply) {
         .allowed = true, .remaining = remaining, .reset_after = hours(10), .more_after = hours(1)};
     EXPECT_TRUE(one.outcome(cost));
     EXPECT_EQ(one.spent(), kReserved) << "a Redis charge is not settled in the table";
-    EXPECT_EQ(one.space.journal.amendments.at(0).timestamp, 0U);
+    EXPECT_EQ(one.buffers.journal.amendments.at(0).timestamp, 0U);
     return one.bill.outcomes()[0];
   };
   EXPECT_EQ(told(50, "4").remaining, 56U);

@@ -212,9 +212,9 @@ struct ElasticStream : LoneWorker {
 
   policy::Rule rule{.name = "r", .limiter = kHundred};
   const base::TimePoint charged_at = clock.now();
-  ExchangeBuffers space{worker};
-  policy::Bill& bill = space.evaluation.local;
-  Settlements settlements{worker, space};
+  ExchangeBuffers buffers{worker};
+  policy::Bill& bill = buffers.evaluation.local;
+  Settlements settlements{worker, buffers};
   http::ResponseHead head;
 };
 

@@ -10,14 +10,15 @@ namespace {
 
 using Rank = IdleEvictor::Rank;
 
-// Stands for the sessions of a worker. Like a session, a Room gets the watchdog's ticks after the
+// Stands for the sessions of a worker. Like a session, FakeSessions gets the watchdog's ticks after the
 // IdleEvictor.
-class Room final : public net::Watched {
+class FakeSessions final : public net::Watched {
  public:
-  Room(net::Watchdog& watchdog, IdleEvictor& idle_evictor) : Watched(watchdog), clearing_(idle_evictor) {}
+  FakeSessions(net::Watchdog& watchdog, IdleEvictor& idle_evictor)
+      : Watched(watchdog), evictor_(idle_evictor) {}
 
   int quiet = 0, idle = 0, begun = 0;  // for each rank, the number of open connections
-  int went = 0;
+  int closed = 0;
   int ticks = 0;
   bool wanted = false;  // true: at each tick, asks for the eviction of one connection
   Rank most = Rank::Begun;
@@ -29,69 +30,70 @@ class Room final : public net::Watched {
     leave(quiet, Rank::Quiet);
     leave(idle, Rank::Idle);
     leave(begun, Rank::Begun);
-    if (wanted) clearing_.want(1, most);
+    if (wanted) evictor_.want(1, most);
   }
   void leave(int& of, Rank rank) noexcept {
-    while (of > 0 && clearing_.takes(rank)) {
+    while (of > 0 && evictor_.takes(rank)) {
       --of;
-      ++went;
+      ++closed;
     }
   }
 
-  IdleEvictor& clearing_;
+  IdleEvictor& evictor_;
 };
 
 class IdleEvictorTest : public ::testing::Test {
  protected:
-  IdleEvictorTest() : watchdog(context.get_executor()), idle_evictor(watchdog), room(watchdog, idle_evictor) {
+  IdleEvictorTest()
+      : watchdog(context.get_executor()), idle_evictor(watchdog), sessions(watchdog, idle_evictor) {
     watchdog.start();
   }
   void tick(int times) {
-    for (const int until = room.ticks + times; room.ticks < until;) context.run_one();
+    for (const int until = sessions.ticks + times; sessions.ticks < until;) context.run_one();
   }
 
   boost::asio::io_context context{1};
   net::Watchdog watchdog;
   IdleEvictor idle_evictor;
-  Room room;
+  FakeSessions sessions;
 };
 
 TEST_F(IdleEvictorTest, EvictsNoConnectionUnlessRequested) {
-  room.quiet = room.idle = room.begun = 1;
+  sessions.quiet = sessions.idle = sessions.begun = 1;
   tick(4);
-  EXPECT_EQ(room.went, 0);
+  EXPECT_EQ(sessions.closed, 0);
 }
 
 TEST_F(IdleEvictorTest, EvictsIdleConnectionsBeforeConnectionsWithAnIncompleteHead) {
-  room.quiet = room.idle = room.begun = 1;
-  room.wanted = true;
+  sessions.quiet = sessions.idle = sessions.begun = 1;
+  sessions.wanted = true;
   tick(2);
-  EXPECT_EQ(room.went, 1);
-  EXPECT_EQ(room.quiet, 0);
+  EXPECT_EQ(sessions.closed, 1);
+  EXPECT_EQ(sessions.quiet, 0);
   tick(2);
-  EXPECT_EQ(room.idle, 0);
-  EXPECT_EQ(room.begun, 1) << "an idle connection was left to evict";
+  EXPECT_EQ(sessions.idle, 0);
+  EXPECT_EQ(sessions.begun, 1) << "an idle connection was left to evict";
   tick(3);
-  EXPECT_EQ(room.begun, 0);
-  EXPECT_EQ(room.went, 3);
+  EXPECT_EQ(sessions.begun, 0);
+  EXPECT_EQ(sessions.closed, 3);
 }
 
 TEST_F(IdleEvictorTest, KeepsConnectionsWithAnIncompleteHeadIfOnlyIdleConnectionsMayBeEvicted) {
-  room.idle = room.begun = 1;
-  room.wanted = true;
-  room.most = Rank::Idle;
+  sessions.idle = sessions.begun = 1;
+  sessions.wanted = true;
+  sessions.most = Rank::Idle;
   tick(10);
-  EXPECT_EQ(room.idle, 0);
-  EXPECT_EQ(room.begun, 1);
+  EXPECT_EQ(sessions.idle, 0);
+  EXPECT_EQ(sessions.begun, 1);
 }
 
 TEST_F(IdleEvictorTest, KeepsConnectionsWithAnIncompleteHeadWhileIdleConnectionsRemain) {
-  room.idle = 100;
-  room.begun = 1;
-  room.wanted = true;
+  sessions.idle = 100;
+  sessions.begun = 1;
+  sessions.wanted = true;
   tick(50);
-  EXPECT_EQ(room.begun, 1);
-  EXPECT_GT(room.went, 10);
+  EXPECT_EQ(sessions.begun, 1);
+  EXPECT_GT(sessions.closed, 10);
 }
 
 }  // namespace

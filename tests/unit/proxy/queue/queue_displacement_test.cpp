@@ -203,13 +203,15 @@ TEST_F(Displacement, RequestThatCannotDepartBeforeItsDeadlineIsEvicted) {
 TEST_F(Displacement, PredictedTurnOfANewRequestIsAfterAllRequestsOfEqualOrHigherPriority) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
-  EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";
-  EXPECT_EQ(queue.turn_behind(last), at(2));
+  EXPECT_EQ(queue.departure_behind(middle), at(1))
+      << "the departure of the request itself, which would be free";
+  EXPECT_EQ(queue.departure_behind(last), at(2));
   join("b2", departure(3), 0);
-  EXPECT_EQ(queue.turn_behind(middle), at(2));
+  EXPECT_EQ(queue.departure_behind(middle), at(2));
   join("c1", departure(4), 5);
-  EXPECT_EQ(queue.turn_behind(middle), at(3)) << "a request that came later departs before a new request";
-  EXPECT_EQ(queue.turn_behind(last), at(4));
+  EXPECT_EQ(queue.departure_behind(middle), at(3))
+      << "a request that came later departs before a new request";
+  EXPECT_EQ(queue.departure_behind(last), at(4));
 }
 
 }  // namespace

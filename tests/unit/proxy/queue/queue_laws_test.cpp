@@ -255,11 +255,12 @@ TEST(QueueLaws, ClientsDepartAtTheirPredictedTurn) {
       tickets.push_back(std::make_unique<Queue::Ticket>(0, limit::Key{random() % 8, 0}, priority));
       queue.join(*tickets.back(), {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}});
     }
-    std::map<limit::Key, base::TimePoint> told, departed;
-    for (const auto& ticket : tickets) told[ticket->client()] = queue.next_turn(kLane, ticket->client());
+    std::map<limit::Key, base::TimePoint> predicted, departed;
+    for (const auto& ticket : tickets)
+      predicted[ticket->client()] = queue.next_departure(kLane, ticket->client());
     while (const auto* ticket = queue.take_due(0, base::TimePoint::max()))
       departed.emplace(ticket->client(), ticket->departure().at);
-    ASSERT_EQ(told, departed);
+    ASSERT_EQ(predicted, departed);
   }
 }
 

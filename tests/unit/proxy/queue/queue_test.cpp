@@ -279,9 +279,9 @@ TEST_F(QueueTest, CountsTheWaitingRequestsOfAClientAndPredictsItsTurn) {
   EXPECT_EQ(queue.waiting(kLane, client('b')), 1U);
   EXPECT_EQ(queue.waiting(kLane, client('?')), 0U);
   EXPECT_EQ(queue.waiting(kOtherLane, client('a')), 0U);
-  EXPECT_EQ(queue.next_turn(kLane, client('u')), at(1));
-  EXPECT_EQ(queue.next_turn(kLane, client('a')), at(2));
-  EXPECT_EQ(queue.next_turn(kLane, client('b')), at(3));
+  EXPECT_EQ(queue.next_departure(kLane, client('u')), at(1));
+  EXPECT_EQ(queue.next_departure(kLane, client('a')), at(2));
+  EXPECT_EQ(queue.next_departure(kLane, client('b')), at(3));
   EXPECT_EQ(depart_all(), "uabaa");
 }
 

@@ -132,7 +132,7 @@ TEST_F(ShaperTest, RetryAfterOfAnOvertakenRequestIsTheTimeWhenARetryWouldDepart)
   ASSERT_TRUE(net::turn_until(context, [&] { return low.done; }));
   EXPECT_EQ(low.turn.end, Shaper::End::Overtaken);
   auto& again = join(kLane, slow);
-  const auto turn = shared.queue.next_turn(kLane, kClient);
+  const auto turn = shared.queue.next_departure(kLane, kClient);
   EXPECT_EQ(turn, waiters[1]->departure.at) << "the other request leaves an hour earlier than promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
