@@ -20,10 +20,10 @@ namespace weir::admin {
 
 class Alerts {
  public:
-  // `say` writes lines to the log. Alerts reads `sources` once a second. All times are by the clock
+  // `report` writes lines to the log. Alerts reads `sources` once a second. All times are by the clock
   // `sources.now`. Throws std::runtime_error if a webhook's `ca` file cannot be read.
   Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
-         std::function<void(const std::string&)> say);
+         std::function<void(const std::string&)> report);
   // REQUIRES that the executor's io_context no longer runs, or that the caller is on the thread that runs it.
   ~Alerts();
   Alerts(const Alerts&) = delete;

@@ -149,11 +149,13 @@ struct ReloadFigures {
   std::chrono::sys_seconds last{};  // when weir began to use the present configuration
 };
 
-// Counts of the upgrades in this process and in all processes before it.
+// Counts of the upgrades. `ok` and `failed` include the upgrades of all processes before this one.
 struct UpgradeFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
-  std::uint64_t lost = 0;  // connections that were lost between the old process and this one
+  // Connections of the old process that this process has dropped: it had no descriptor for the connection, or
+  // the next process did not accept the connection. Earlier processes are not included.
+  std::uint64_t lost = 0;
 };
 
 }  // namespace weir::admin

@@ -19,9 +19,9 @@ class ProcessReader {
   // descriptors. This is necessary only if the kernel does not report the number (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
-  // `kernel_says`: false makes the reader ignore the number of descriptors that the kernel reports, as on
-  // Linux before 6.2. Only tests pass false.
-  explicit ProcessReader(bool kernel_says = true) noexcept : kernel_says_(kernel_says) {}
+  // `use_kernel_count`: false makes the reader ignore the number of descriptors that the kernel reports, and
+  // count them as on Linux before 6.2. Only tests pass false.
+  explicit ProcessReader(bool use_kernel_count = true) noexcept : use_kernel_count_(use_kernel_count) {}
 
   // Returns the present resource usage; nullopt if it cannot be read.
   [[nodiscard]] std::optional<ProcessFigures> read(Clock::time_point now = Clock::now());
@@ -29,7 +29,7 @@ class ProcessReader {
  private:
   [[nodiscard]] std::optional<std::uint64_t> open_descriptors(Clock::time_point now);
 
-  bool kernel_says_;
+  bool use_kernel_count_;
   std::optional<std::uint64_t> counted_;
   Clock::time_point counted_at_{};
 };

@@ -78,20 +78,20 @@ AlertRegistry::AlertRegistry(std::string version, std::function<void(const std::
 std::shared_ptr<Alert> AlertRegistry::make(AlertSettings settings) {
   net::TlsContext tls;
   if (settings.webhook.tls) {
-    auto made = net::make_tls_client_context({.ca = settings.webhook.ca});
-    if (!made) throw std::runtime_error("alert " + settings.name + ": " + made.error().message);
-    tls = std::move(*made);
+    auto created = net::make_tls_client_context({.ca = settings.webhook.ca});
+    if (!created) throw std::runtime_error("alert " + settings.name + ": " + created.error().message);
+    tls = std::move(*created);
   }
   auto figures = std::make_shared<AlertFigures>();
   figures->name = settings.name;
   figures->above = limit::to_string(settings.surge.above);
   observe::Surge surge(settings.surge);
   observe::Delivery delivery({.attempts = settings.posts, .most = settings.attempts});
-  auto made = std::make_shared<Alert>(
+  auto created = std::make_shared<Alert>(
       Alert{std::move(settings), std::move(tls), std::move(surge), std::move(delivery), std::move(figures)});
-  made->figures->per_client = made->settings.on == AlertOn::ClientRefusals;
-  if (made->figures->per_client) made->clients.emplace(made->settings.surge);
-  return made;
+  created->figures->per_client = created->settings.on == AlertOn::ClientRefusals;
+  if (created->figures->per_client) created->clients.emplace(created->settings.surge);
+  return created;
 }
 
 void AlertRegistry::change(std::vector<AlertSettings> settings, base::TimePoint now) {
@@ -104,7 +104,7 @@ void AlertRegistry::change(std::vector<AlertSettings> settings, base::TimePoint 
   auto before = std::exchange(alerts_, std::move(changed));
   for (const auto& old : before) {
     if (std::find(alerts_.begin(), alerts_.end(), old) != alerts_.end()) continue;
-    for (const auto& speaker : alerts_with_messages(old)) leave(speaker, now);
+    for (const auto& each : alerts_with_messages(old)) leave(each, now);
     for (const auto& fresh : alerts_) {
       if (fresh->settings.name != old->settings.name) continue;
       old->figures->above = fresh->figures->above;
@@ -118,9 +118,9 @@ void AlertRegistry::read_authorities() {
   for (const auto* alerts : {&alerts_, &leaving_})
     for (const auto& alert : *alerts) {
       if (!alert->settings.webhook.tls) continue;
-      auto made = net::make_tls_client_context({.ca = alert->settings.webhook.ca});
-      if (!made) continue;
-      alert->tls = std::move(*made);
+      auto created = net::make_tls_client_context({.ca = alert->settings.webhook.ca});
+      if (!created) continue;
+      alert->tls = std::move(*created);
       for (const auto& of_client : alert->of_clients) of_client->tls = net::share(alert->tls.get());
     }
 }
@@ -135,15 +135,15 @@ std::vector<AlertState> AlertRegistry::retire(const std::vector<std::string>& al
                                               base::TimePoint now) {
   std::vector<AlertState> states;
   for (const auto& alert : std::exchange(alerts_, {}))
-    for (const auto& speaker : alerts_with_messages(alert)) {
-      AlertState state{.alert_id = alert_id_of(speaker->settings),
-                       .firing = speaker->surge.firing(),
-                       .undelivered = !speaker->delivery.empty(),
-                       .since = speaker->surge.since(),
-                       .seen = speaker->surge.seen(),
-                       .client = speaker->client};
+    for (const auto& each : alerts_with_messages(alert)) {
+      AlertState state{.alert_id = alert_id_of(each->settings),
+                       .firing = each->surge.firing(),
+                       .undelivered = !each->delivery.empty(),
+                       .since = each->surge.since(),
+                       .seen = each->surge.seen(),
+                       .client = each->client};
       if (std::find(alert_ids.begin(), alert_ids.end(), state.alert_id) == alert_ids.end())
-        leave(speaker, now);
+        leave(each, now);
       else if (state.firing || state.undelivered)
         states.push_back(std::move(state));
     }
@@ -226,12 +226,12 @@ std::string AlertRegistry::message(const Alert& alert, Change change, base::Time
   return message_of(alert, {.change = change, .at = now, .host = host_, .version = version_});
 }
 
-AlertRegistry::Alerts AlertRegistry::speakers() {
+AlertRegistry::Alerts AlertRegistry::alerts_to_post() {
   std::erase_if(leaving_, [](const auto& alert) { return alert->delivery.empty(); });
   auto all = leaving_;
   for (const auto& alert : alerts_) {
-    const auto speakers = alerts_with_messages(alert);
-    all.insert(all.end(), speakers.begin(), speakers.end());
+    const auto with_messages = alerts_with_messages(alert);
+    all.insert(all.end(), with_messages.begin(), with_messages.end());
   }
   return all;
 }

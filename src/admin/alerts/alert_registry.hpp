@@ -78,7 +78,7 @@ class AlertRegistry {
 
   // Returns all alerts that may have a message to send, removed alerts first. Deletes the removed alerts that
   // have no message.
-  [[nodiscard]] Alerts speakers();
+  [[nodiscard]] Alerts alerts_to_post();
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
 

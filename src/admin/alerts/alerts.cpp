@@ -18,10 +18,10 @@ constexpr std::chrono::seconds kTurn{1};
 
 struct Alerts::Impl {
   Impl(net::Executor on, std::vector<AlertSettings> settings, Sources read,
-       std::function<void(const std::string&)> told)
+       std::function<void(const std::string&)> log_line)
       : executor(on),
         sources(std::move(read)),
-        report(std::move(told)),
+        report(std::move(log_line)),
         timer(on),
         watchdog(on),
         book(sources.version, report) {
@@ -39,8 +39,8 @@ struct Alerts::Impl {
   net::Timer timer;
   net::Watchdog watchdog;
   AlertRegistry book;
-  const Faults::Report say_fault{[this](std::string_view what) { report(std::string(what)); }};
-  Faults faults{"alerts: looking and posting", say_fault};
+  const Faults::Report report_fault{[this](std::string_view what) { report(std::string(what)); }};
+  Faults faults{"alerts: looking and posting", report_fault};
   std::mt19937_64 random{std::random_device{}()};
 };
 
@@ -62,7 +62,7 @@ void Alerts::Impl::turn() {
 
 // Starts each post in its own coroutine, so that a slow receiver does not delay other posts.
 void Alerts::Impl::post_what_is_due() {
-  for (const auto& alert : book.speakers()) {
+  for (const auto& alert : book.alerts_to_post()) {
     const std::string* const due = alert->delivery.begin(sources.now());
     if (due == nullptr) continue;
     try {
@@ -93,17 +93,17 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   auto& delivery = alert.delivery;
   const bool was_overdue = delivery.is_overdue();
   const bool was_replaced = delivery.is_replaced();
-  const auto came_of_it =
+  const auto result =
       end.fault.empty() ? delivery.sent() : delivery.failed(end.hopeless, sources.now(), random());
   auto& figures = *alert.figures;
-  if (came_of_it == End::Sent) ++figures.posted;
-  if (came_of_it == End::Again) ++figures.retried;
-  if (came_of_it == End::Sent) return;
-  if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
+  if (result == End::Sent) ++figures.posted;
+  if (result == End::Again) ++figures.retried;
+  if (result == End::Sent) return;
+  if (!was_overdue && (result == End::GivenUp || delivery.is_overdue())) ++figures.failed;
   const auto& settings = alert.settings;
-  const auto* const next = was_replaced               ? "; a newer message replaces it"
-                           : came_of_it == End::Again ? "; trying again"
-                                                      : "; giving up";
+  const auto* const next = was_replaced           ? "; a newer message replaces it"
+                           : result == End::Again ? "; trying again"
+                                                  : "; giving up";
   report("alert " + title_of(alert) + ": its webhook at " + settings.webhook.address.to_string() +
          (end.may_have_taken ? " may not have received the message: " : " did not accept the message: ") +
          end.fault + next);

@@ -40,7 +40,7 @@ std::shared_ptr<Alert> alert_of(const observe::NamedClient& client, Alert& alert
   for (const auto& each : alert.of_clients)
     if (each->client->digest == client.digest) return each;
   const auto& settings = alert.settings;
-  auto made = std::make_shared<Alert>(
+  auto created = std::make_shared<Alert>(
       Alert{.settings = settings,
             .tls = net::share(alert.tls.get()),
             .surge = observe::Surge(settings.surge),
@@ -48,8 +48,8 @@ std::shared_ptr<Alert> alert_of(const observe::NamedClient& client, Alert& alert
             .figures = alert.figures,
             .lookup = alert.lookup,
             .client = client});
-  alert.of_clients.push_back(made);
-  return made;
+  alert.of_clients.push_back(created);
+  return created;
 }
 
 void drop_silent(Alert& alert) {

@@ -7,7 +7,7 @@ using observe::Counters;
 
 namespace {
 
-void tell_questions(MetricsPage& page) {
+void write_questions(MetricsPage& page) {
   Family questions =
       page.counter("weir_decide_questions_total", "Questions of askers, by the way they came and result.");
   for (std::size_t api = 0; api < observe::kAskApiNames.size(); ++api)
@@ -25,7 +25,7 @@ void tell_questions(MetricsPage& page) {
   page.put(denied);
 }
 
-void tell_permits(MetricsPage& page) {
+void write_permits(MetricsPage& page) {
   Family open = page.gauge("weir_decide_permits", "Permits of askers that are open.");
   open.add({}, page.sum([](const Counters& c) { return c.ask.permits.value(); }));
   page.put(open);
@@ -44,12 +44,12 @@ void tell_permits(MetricsPage& page) {
 }  // namespace
 
 void write_ask_metrics(MetricsPage& page) {
-  tell_questions(page);
+  write_questions(page);
   HistogramFamily seconds("weir_decide_seconds", "Time of a decision for an asker, with Redis if asked.");
   seconds.add({}, page.sum_of_histograms(
                       [](const Counters& c) -> const observe::Histogram& { return c.ask.seconds; }));
   page.put(seconds);
-  tell_permits(page);
+  write_permits(page);
 }
 
 }  // namespace weir::admin

@@ -5,7 +5,7 @@ namespace weir::admin {
 
 namespace {
 
-void tell_acme(MetricsPage& page, const AcmeFigures& figures) {
+void write_acme(MetricsPage& page, const AcmeFigures& figures) {
   page.put(page.counter("weir_acme_orders_total", "Orders of certificates (ACME), by result.")
                .add({{"result", "ok"}}, figures.ok)
                .add({{"result", "failed"}}, figures.failed));
@@ -14,9 +14,9 @@ void tell_acme(MetricsPage& page, const AcmeFigures& figures) {
                .add({}, static_cast<double>(figures.placeholders)));
 }
 
-void tell_tls(MetricsPage& page) {
+void write_tls(MetricsPage& page) {
   const auto figures = page.sources().certificates ? page.sources().certificates() : TlsFigures{};
-  if (figures.acme) tell_acme(page, *figures.acme);
+  if (figures.acme) write_acme(page, *figures.acme);
   if (figures.certificates.empty() && figures.watched == 0) return;
   Family expiry =
       page.gauge("weir_tls_certificate_not_after_seconds", "Unix time at which the certificate expires.");
@@ -48,7 +48,7 @@ void tell_tls(MetricsPage& page) {
                .add({{"result", "faulty"}}, figures.faulty));
 }
 
-void tell_reloads(MetricsPage& page) {
+void write_reloads(MetricsPage& page) {
   if (!page.sources().reloads) return;
   const auto figures = page.sources().reloads();
   page.put(page.counter("weir_reloads_total", "Reloads of the configuration, by result.")
@@ -61,7 +61,7 @@ void tell_reloads(MetricsPage& page) {
                .add({}, static_cast<double>(figures.last.time_since_epoch().count())));
 }
 
-void tell_upgrades(MetricsPage& page) {
+void write_upgrades(MetricsPage& page) {
   if (!page.sources().upgrades) return;
   const auto figures = page.sources().upgrades();
   page.put(page.counter("weir_upgrades_total",
@@ -74,7 +74,7 @@ void tell_upgrades(MetricsPage& page) {
 
 // Writes how many exceptions interrupted work of the control thread. The thread continued after each
 // exception.
-void tell_faults(MetricsPage& page) {
+void write_faults(MetricsPage& page) {
   Family faults =
       page.counter("weir_control_faults_total", "Internal errors of the admin listener or of alerts.");
   if (page.sources().admin_faults) faults.add({{"part", "admin"}}, page.sources().admin_faults());
@@ -82,7 +82,7 @@ void tell_faults(MetricsPage& page) {
   page.put(faults);
 }
 
-void tell_self(MetricsPage& page) {
+void write_self(MetricsPage& page) {
   page.put(page.gauge("weir_build_info", "Always 1; its labels contain the version and the source's commit.")
                .add({{"commit", page.sources().commit}, {"version", page.sources().version}}, 1.0));
   page.put(page.gauge("weir_build", "Always 1; the earlier form of weir_build_info.")
@@ -109,11 +109,11 @@ void tell_self(MetricsPage& page) {
 }  // namespace
 
 void write_process_metrics(MetricsPage& page) {
-  tell_tls(page);
-  tell_reloads(page);
-  tell_upgrades(page);
-  tell_faults(page);
-  tell_self(page);
+  write_tls(page);
+  write_reloads(page);
+  write_upgrades(page);
+  write_faults(page);
+  write_self(page);
 }
 
 }  // namespace weir::admin

@@ -9,7 +9,7 @@ using observe::Counters;
 
 // Writes the settlements (corrections of charges) of the rules that settle. Other rules would only show
 // zeros.
-void tell_settlements(MetricsPage& page) {
+void write_settlements(MetricsPage& page) {
   Family settled = page.counter("weir_settlements_total", "Charges settled after the response, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].settles) continue;
@@ -23,7 +23,7 @@ void tell_settlements(MetricsPage& page) {
   page.put(settled);
 }
 
-void tell_penalties(MetricsPage& page) {
+void write_penalties(MetricsPage& page) {
   Family penalties = page.counter("weir_penalties_total", "Penalties that began, by rule.");
   for (const auto& rule : page.sources().rules)
     if (rule.penalty)
@@ -32,7 +32,7 @@ void tell_penalties(MetricsPage& page) {
   page.put(penalties);
 }
 
-void tell_factors(MetricsPage& page) {
+void write_factors(MetricsPage& page) {
   if (!page.sources().factor) return;
   Family factors =
       page.gauge("weir_rule_factor", "Share of its limit that a rule with adapt grants, 0 to 1.");
@@ -42,7 +42,7 @@ void tell_factors(MetricsPage& page) {
   page.put(factors);
 }
 
-void tell_bandwidth(MetricsPage& page) {
+void write_bandwidth(MetricsPage& page) {
   constexpr double kMicrosInSecond = 1e6;
   Family waited = page.counter("weir_bandwidth_waited_seconds_total",
                                "Time for which bodies waited for the bandwidth of a rule.");
@@ -54,7 +54,7 @@ void tell_bandwidth(MetricsPage& page) {
   page.put(waited);
 }
 
-void tell_messages(MetricsPage& page) {
+void write_messages(MetricsPage& page) {
   Family messages = page.counter("weir_messages_total", "Decisions of each rule on messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].messages) continue;
@@ -68,7 +68,7 @@ void tell_messages(MetricsPage& page) {
   page.put(messages);
 }
 
-void tell_load(MetricsPage& page) {
+void write_load(MetricsPage& page) {
   if (!page.sources().load) return;
   Family load = page.gauge("weir_load",
                            "Load of the busiest worker, from 0 to 1, by kind; elastic limits depend on it.");
@@ -76,7 +76,7 @@ void tell_load(MetricsPage& page) {
   page.put(load);
 }
 
-void tell_decisions(MetricsPage& page) {
+void write_decisions(MetricsPage& page) {
   Family decisions = page.counter("weir_decisions_total", "Decisions of each rule on requests, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule)
     for (std::size_t i = 0; i < observe::kRuleOutcomes && !page.sources().rules[rule].paces; ++i) {
@@ -93,13 +93,13 @@ void tell_decisions(MetricsPage& page) {
 }  // namespace
 
 void write_rules_metrics(MetricsPage& page) {
-  tell_decisions(page);
-  tell_settlements(page);
-  tell_messages(page);
-  tell_bandwidth(page);
-  tell_penalties(page);
-  tell_factors(page);
-  tell_load(page);
+  write_decisions(page);
+  write_settlements(page);
+  write_messages(page);
+  write_bandwidth(page);
+  write_penalties(page);
+  write_factors(page);
+  write_load(page);
 }
 
 }  // namespace weir::admin

@@ -9,7 +9,7 @@ namespace {
 
 using observe::Counters;
 
-void tell_keys(MetricsPage& page) {
+void write_keys(MetricsPage& page) {
   if (!page.sources().key_table) return;
   const auto stats = page.sources().key_table();
   page.put(page.gauge("weir_keys", "Keys in the key table.").add({}, stats.keys));
@@ -34,7 +34,7 @@ void tell_keys(MetricsPage& page) {
 
 // Writes how far the system's clock is ahead of weir's clock. weir uses the system's clock for calendars and
 // times of day.
-void align_clocks(MetricsPage& page) {
+void write_clock_offset(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =
       std::chrono::system_clock::now().time_since_epoch() - page.sources().now().time_since_epoch();
@@ -44,7 +44,7 @@ void align_clocks(MetricsPage& page) {
           .add({}, std::chrono::duration<double>(ahead).count()));
 }
 
-void tell_limits(MetricsPage& page) {
+void write_limits(MetricsPage& page) {
   if (!page.sources().limits) return;
   const auto [had, most] = page.sources().limits();
   page.put(
@@ -56,7 +56,7 @@ void tell_limits(MetricsPage& page) {
           .add({}, most));
 }
 
-void tell_leases(MetricsPage& page) {
+void write_leases(MetricsPage& page) {
   if (!page.sources().leases) return;
   const auto stats = page.sources().leases();
   page.put(page.counter("weir_lease_units_total", "Units prefetched from Redis, by what happened to them.")
@@ -71,7 +71,7 @@ void tell_leases(MetricsPage& page) {
                .add({}, stats.crowded));
 }
 
-void tell_redis(MetricsPage& page) {
+void write_redis(MetricsPage& page) {
   if (!page.sources().redis) return;
   Family up =
       page.gauge("weir_redis_up",
@@ -115,11 +115,11 @@ void tell_redis(MetricsPage& page) {
 }  // namespace
 
 void write_state_metrics(MetricsPage& page) {
-  tell_keys(page);
-  align_clocks(page);
-  tell_limits(page);
-  tell_redis(page);
-  if (page.sources().redis) tell_leases(page);
+  write_keys(page);
+  write_clock_offset(page);
+  write_limits(page);
+  write_redis(page);
+  if (page.sources().redis) write_leases(page);
 }
 
 }  // namespace weir::admin

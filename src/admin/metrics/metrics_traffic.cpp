@@ -25,7 +25,7 @@ void count_route(const MetricsPage& page, Family& family, std::optional<std::siz
       family.add({{"code", code_label(Counters::status_at(slot))}, {"route", name}}, sums[slot]);
 }
 
-void tell_requests(MetricsPage& page) {
+void write_requests(MetricsPage& page) {
   Family requests = page.counter("weir_requests_total",
                                  "Completed requests, by route and status (none: no response was started).");
   for (std::size_t i = 0; i < page.sources().routes.size(); ++i)
@@ -79,7 +79,7 @@ void tell_requests(MetricsPage& page) {
   page.put(dropped);
 }
 
-void tell_spans(MetricsPage& page) {
+void write_spans(MetricsPage& page) {
   if (!page.sources().spans) return;
   const auto figures = page.sources().spans();
   Family exported =
@@ -98,7 +98,7 @@ void tell_spans(MetricsPage& page) {
   page.put(failed);
 }
 
-void tell_token_keys(MetricsPage& page) {
+void write_token_keys(MetricsPage& page) {
   const auto figures =
       page.sources().token_keys ? page.sources().token_keys() : std::vector<TokenKeyFigures>{};
   if (figures.empty()) return;
@@ -120,7 +120,7 @@ void tell_token_keys(MetricsPage& page) {
   page.put(waiting);
 }
 
-void tell_tokens(MetricsPage& page) {
+void write_tokens(MetricsPage& page) {
   Family tokens =
       page.counter("weir_token_faults_total",
                    "Invalid bearer tokens, and requests refused because they had none, by reason.");
@@ -138,11 +138,11 @@ void tell_tokens(MetricsPage& page) {
               page.sum([&](const Counters& c) { return c.token_key_waits(outcome).value(); }));
   }
   page.put(waits);
-  tell_token_keys(page);
+  write_token_keys(page);
 }
 
 // Omits histograms without a request, because each has 22 lines.
-void tell_routes(MetricsPage& page) {
+void write_routes(MetricsPage& page) {
   Family in_flight = page.gauge("weir_route_requests_in_flight",
                                 "Requests under way, by route; includes waiting requests and tunnels.");
   HistogramFamily seconds(
@@ -162,8 +162,8 @@ void tell_routes(MetricsPage& page) {
   page.put(seconds);
 }
 
-void tell_durations(MetricsPage& page) {
-  tell_routes(page);
+void write_durations(MetricsPage& page) {
+  write_routes(page);
   page.durations(&Counters::local_reply_seconds, "weir_local_reply_seconds",
                  "Seconds from the end of a request's head to its end, for requests sent to no server: "
                  "refusals, errors, and responses of weir's own.");
@@ -172,7 +172,7 @@ void tell_durations(MetricsPage& page) {
                  "are not measured.");
 }
 
-void tell_http2(MetricsPage& page) {
+void write_http2(MetricsPage& page) {
   Family connections = page.gauge("weir_connections", "Open client connections, by HTTP version.");
   const auto http2 = page.sum([](const Counters& c) { return c.http2_connections_open.value(); });
   connections.add({{"protocol", "HTTP/1"}},
@@ -198,11 +198,11 @@ void tell_http2(MetricsPage& page) {
   page.put(goaways);
 }
 
-void tell_connections(MetricsPage& page) {
+void write_connections(MetricsPage& page) {
   page.total(&Counters::connections_accepted, "weir_connections_accepted_total",
              "Connections accepted from clients.");
   page.level(&Counters::connections_open, "weir_connections_open", "Open client connections.");
-  tell_http2(page);
+  write_http2(page);
   Family handshakes = page.counter("weir_tls_handshakes_total", "TLS handshakes with clients, by outcome.");
   for (std::size_t i = 0; i < observe::kHandshakes; ++i) {
     const auto outcome = static_cast<observe::Handshake>(i);
@@ -247,11 +247,11 @@ void tell_connections(MetricsPage& page) {
 }  // namespace
 
 void write_traffic_metrics(MetricsPage& page) {
-  tell_requests(page);
-  tell_spans(page);
-  tell_tokens(page);
-  tell_durations(page);
-  tell_connections(page);
+  write_requests(page);
+  write_spans(page);
+  write_tokens(page);
+  write_durations(page);
+  write_connections(page);
 }
 
 }  // namespace weir::admin

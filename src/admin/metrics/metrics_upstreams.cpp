@@ -5,7 +5,7 @@ namespace weir::admin {
 
 namespace {
 
-void tell_servers(MetricsPage& page) {
+void write_servers(MetricsPage& page) {
   if (!page.sources().servers) return;
   Family healthy = page.gauge("weir_upstream_healthy", "1 if the server is in service, 0 if it is ejected.");
   Family ejections = page.counter("weir_upstream_ejections_total", "Ejections of a server.");
@@ -24,7 +24,7 @@ void tell_servers(MetricsPage& page) {
   page.put(weight);
 }
 
-void tell_resolves(MetricsPage& page) {
+void write_resolves(MetricsPage& page) {
   const auto figures = page.sources().resolves ? page.sources().resolves() : std::vector<ResolveFigures>{};
   if (figures.empty()) return;
   Family resolves = page.counter("weir_resolves_total", "DNS lookups of servers' names, by outcome.");
@@ -70,8 +70,8 @@ void write_upstreams_metrics(MetricsPage& page) {
                      "Requests refused, because all servers stayed at their max_in_flight or limit.");
   page.each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
                      "Requests that weir answered 429, because of the upstream's Retry-After.");
-  tell_servers(page);
-  tell_resolves(page);
+  write_servers(page);
+  write_resolves(page);
 }
 
 }  // namespace weir::admin

@@ -33,7 +33,7 @@ std::optional<std::uint64_t> count_descriptors() {
 // kernels report 0 as that size; then this function counts the descriptors one by one.
 std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
   struct stat folder {};
-  if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)
+  if (use_kernel_count_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)
     return static_cast<std::uint64_t>(folder.st_size);
   if (!counted_ || now - counted_at_ >= kCountEvery) {
     counted_ = count_descriptors();

@@ -76,8 +76,8 @@ net::Task<Answer> answer_explain(const Sources& sources, const PageRequest& ques
   policy::ExplainRequest explain_request;
   if (const auto fault = read_explain_request(question.body, explain_request))
     co_return error_answer(400, "bad_request", *fault);
-  auto asked = sources.explain(std::move(explain_request));
-  const auto explanation = co_await std::move(asked);
+  auto pending = sources.explain(std::move(explain_request));
+  const auto explanation = co_await std::move(pending);
   co_return Answer{.status = 200, .body = observe::json_text(explanation_json(explanation))};
 }
 

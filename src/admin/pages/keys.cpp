@@ -31,13 +31,13 @@ std::string read_question(std::string_view query, KeyRequest& question) {
 
 }  // namespace
 
-net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& asked, const net::Executor&) {
-  KeyRequest question{.rule = {}, .key = {}, .reset = asked.method == "DELETE", .peer = asked.peer};
-  const auto fault = read_question(query_of(asked), question);
+net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& request, const net::Executor&) {
+  KeyRequest question{.rule = {}, .key = {}, .reset = request.method == "DELETE", .peer = request.peer};
+  const auto fault = read_question(query_of(request), question);
   if (!fault.empty()) co_return error_answer(400, "bad_request", fault);
   const auto rule = question.rule;
-  auto asking = sources.keys(std::move(question));
-  const auto answer = co_await std::move(asking);
+  auto pending = sources.keys(std::move(question));
+  const auto answer = co_await std::move(pending);
   if (answer.status != 200)
     co_return error_answer(answer.status,
                            answer.status == 404   ? "not_found"

@@ -6,7 +6,8 @@ namespace json = boost::json;
 
 namespace {
 
-const char* word_of(const policy::LimitState& state) noexcept {
+// Returns what the limit would do with the request.
+const char* verdict_of(const policy::LimitState& state) noexcept {
   if (state.paces) return "pace";
   if (!state.known) return "unknown";
   if (!state.outcome.allowed) return "refuse";
@@ -31,7 +32,7 @@ json::object limit_json(const policy::LimitState& state) {
   if (!state.choice.empty()) out["chosen_by"] = state.choice;
   if (!state.note.empty()) out["note"] = state.note;
   if (state.counted) out["decides"] = false;
-  out["says"] = word_of(state);
+  out["says"] = verdict_of(state);
   const auto& outcome = state.outcome;
   if (state.paces) out["busy_seconds"] = seconds_json(outcome.reset_after);
   if (state.paces || !state.known) return out;

@@ -16,11 +16,11 @@ namespace {
 
 namespace json = boost::json;
 
-Answer say_health(const Sources&, const PageRequest&) {
+Answer answer_health(const Sources&, const PageRequest&) {
   return {.status = 200, .body = "ok\n", .content_type = "text/plain; charset=utf-8"};
 }
 
-Answer say_readiness(const Sources& sources, const PageRequest& question) {
+Answer answer_readiness(const Sources& sources, const PageRequest& question) {
   const Readiness now = sources.readiness ? sources.readiness() : Readiness{true, {}};
   json::object body{{"ready", now.ready}};
   if (!now.detail.empty()) body["detail"] = now.detail;
@@ -30,29 +30,29 @@ Answer say_readiness(const Sources& sources, const PageRequest& question) {
 
 // Returns 200 even if the token is wrong, and says so in the body. Browsers would log a 401 as an error of
 // the dashboard.
-Answer say_access(const Sources&, const PageRequest& question) {
+Answer answer_access(const Sources&, const PageRequest& question) {
   return {.status = 200, .body = observe::json_text(json::object{{"admitted", question.has_token}})};
 }
 
-Answer say_metrics(const Sources& sources, const PageRequest&) {
+Answer answer_metrics(const Sources& sources, const PageRequest&) {
   return {.status = 200,
           .body = metrics_text(sources),
           .content_type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-Answer say_rules(const Sources& sources, const PageRequest&) {
+Answer answer_rules(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = rules_json(sources)};
 }
 
-Answer say_overview(const Sources& sources, const PageRequest&) {
+Answer answer_overview(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = overview_json(sources)};
 }
 
-Answer say_history(const Sources& sources, const PageRequest&) {
+Answer answer_history(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = history_json(sources)};
 }
 
-Answer say_file(const Sources&, const PageRequest& question) {
+Answer answer_file(const Sources&, const PageRequest& question) {
   const StaticFile* const file = find_static(path_of(question));
   if (file == nullptr) return error_answer(404, "not_found", "There is no such file.");
   return unless_known(
@@ -63,11 +63,11 @@ Answer say_file(const Sources&, const PageRequest& question) {
 using enum Page::Access;
 
 constexpr std::array kPages{
-    Page{"/healthz", "GET", Anybody, say_health},
-    Page{"/readyz", "GET", Anybody, say_readiness},
-    Page{"/metrics", "GET", Operator, say_metrics},
-    Page{"/api/access", "GET", Anybody, say_access},
-    Page{"/api/rules", "GET", Operator, say_rules},
+    Page{"/healthz", "GET", Anybody, answer_health},
+    Page{"/readyz", "GET", Anybody, answer_readiness},
+    Page{"/metrics", "GET", Operator, answer_metrics},
+    Page{"/api/access", "GET", Anybody, answer_access},
+    Page{"/api/rules", "GET", Operator, answer_rules},
     Page{"/api/reload", "POST", Operator, ask_reload, Page::Body::None, &Sources::longest_reload},
     Page{"/api/upgrade", "POST", Operator, ask_upgrade, Page::Body::None, &Sources::longest_upgrade},
     Page{"/api/explain", "POST", Operator, answer_explain, Page::Body::Json},
@@ -83,22 +83,22 @@ constexpr std::array kPages{
     Page{"/api/servers", "GET", Operator, list_servers},
     Page{"/api/servers", "POST", Operator, change_server, Page::Body::Json},
     Page{"/api/top", "GET", Operator, show_top_clients},
-    Page{"/api/overview", "GET", Operator, say_overview},
-    Page{"/api/history", "GET", Operator, say_history},
-    Page{"/", "GET", Anybody, say_file},
-    Page{"/web/page.css", "GET", Anybody, say_file},
-    Page{"/web/dygraph.js", "GET", Anybody, say_file},
-    Page{"/web/main.js", "GET", Anybody, say_file},
-    Page{"/web/api.js", "GET", Anybody, say_file},
-    Page{"/web/charts.js", "GET", Anybody, say_file},
-    Page{"/web/dom.js", "GET", Anybody, say_file},
-    Page{"/web/explain.js", "GET", Anybody, say_file},
-    Page{"/web/panels.js", "GET", Anybody, say_file},
-    Page{"/web/rates.js", "GET", Anybody, say_file},
-    Page{"/web/top.js", "GET", Anybody, say_file},
-    Page{"/web/verdict.js", "GET", Anybody, say_file},
-    Page{"/web/words.js", "GET", Anybody, say_file},
-    Page{"/web/icon.svg", "GET", Anybody, say_file},
+    Page{"/api/overview", "GET", Operator, answer_overview},
+    Page{"/api/history", "GET", Operator, answer_history},
+    Page{"/", "GET", Anybody, answer_file},
+    Page{"/web/page.css", "GET", Anybody, answer_file},
+    Page{"/web/dygraph.js", "GET", Anybody, answer_file},
+    Page{"/web/main.js", "GET", Anybody, answer_file},
+    Page{"/web/api.js", "GET", Anybody, answer_file},
+    Page{"/web/charts.js", "GET", Anybody, answer_file},
+    Page{"/web/dom.js", "GET", Anybody, answer_file},
+    Page{"/web/explain.js", "GET", Anybody, answer_file},
+    Page{"/web/panels.js", "GET", Anybody, answer_file},
+    Page{"/web/rates.js", "GET", Anybody, answer_file},
+    Page{"/web/top.js", "GET", Anybody, answer_file},
+    Page{"/web/verdict.js", "GET", Anybody, answer_file},
+    Page{"/web/words.js", "GET", Anybody, answer_file},
+    Page{"/web/icon.svg", "GET", Anybody, answer_file},
 };
 
 }  // namespace

@@ -13,12 +13,12 @@ namespace {
 // Returns true if the field's value begins with this scheme, in any letter case (RFC 9110 §11.1). `scheme`
 // must be in lower case.
 bool begins_with_scheme(std::string_view authorization, std::string_view scheme) {
-  const auto same = [](char came, char wanted) {
-    return (came >= 'A' && came <= 'Z' ? static_cast<char>(came - 'A' + 'a') : came) == wanted;
+  const auto same = [](char actual, char wanted) {
+    return (actual >= 'A' && actual <= 'Z' ? static_cast<char>(actual - 'A' + 'a') : actual) == wanted;
   };
   return authorization.size() >= scheme.size() &&
          std::equal(scheme.begin(), scheme.end(), authorization.begin(),
-                    [&](char wanted, char came) { return same(came, wanted); });
+                    [&](char wanted, char actual) { return same(actual, wanted); });
 }
 
 }  // namespace

@@ -81,8 +81,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void stop();
 
-  Task<void> accept(ListeningPort& door);
-  void look_for_room();
+  Task<void> accept(ListeningPort& port);
+  void end_accept_pauses();
   Task<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
   void sweep();
   void record();
@@ -123,20 +123,20 @@ void Server::Impl::stop() {
   stopped = true;
   ErrorCode ignored;
   if (ports.front().acceptor.is_open() && bound.is_unix() && owns_file) ::unlink(bound.unix_path.c_str());
-  for (auto& door : ports) door.acceptor.close(ignored);
-  look_for_room();
+  for (auto& port : ports) port.acceptor.close(ignored);
+  end_accept_pauses();
   sweep_timer.cancel();
   record_timer.cancel();
   connections.close_all();
 }
 
-void Server::Impl::look_for_room() {
-  for (auto& door : ports) door.vacancy.cancel();
+void Server::Impl::end_accept_pauses() {
+  for (auto& port : ports) port.vacancy.cancel();
 }
 
 void Server::Impl::spawn(Task<void> task) {
   net::spawn(executor, std::move(task), [self = shared_from_this()](const std::exception_ptr& failure) {
-    self->look_for_room();
+    self->end_accept_pauses();
     if (!failure || self->stopped) return;
     try {
       std::rethrow_exception(failure);
@@ -147,17 +147,17 @@ void Server::Impl::spawn(Task<void> task) {
 }
 
 // Accepts connections. If there is no memory for a connection, closes the connection and pauses.
-Task<void> Server::Impl::accept(ListeningPort& door) {
+Task<void> Server::Impl::accept(ListeningPort& port) {
   const auto self = shared_from_this();
   ErrorCode ec;
   while (!stopped && !retired) {
     if (ec) {
-      door.vacancy.expires_after(kAcceptPause);
-      co_await door.vacancy.async_wait(use_task(ec));
+      port.vacancy.expires_after(kAcceptPause);
+      co_await port.vacancy.async_wait(use_task(ec));
     }
     try {
       net::Socket socket(executor);
-      co_await door.acceptor.async_accept(socket, use_task(ec));
+      co_await port.acceptor.async_accept(socket, use_task(ec));
       if (stopped) break;
       if (!ec) spawn(serve(std::move(socket)));
       accepting.works();
@@ -222,17 +222,17 @@ Task<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_bu
   co_await http::async_read_header(connection.socket, buffer, parser, use_task(ec));
   if (stopped) co_return false;
   connection.answers = true;
-  std::optional<Answer> said;
+  std::optional<Answer> reply;
   if (ec)
-    said = fault_answer(ec);
+    reply = fault_answer(ec);
   else
-    said = co_await answer(connection, buffer, parser);
-  if (!said || stopped) co_return false;
+    reply = co_await answer(connection, buffer, parser);
+  if (!reply || stopped) co_return false;
   connection.begin(options.deadline);
   // If a body was not read completely, the connection is closed after the response. Otherwise the rest of the
   // body would be read as the next request.
   const bool whole = !ec && parser.is_done();
-  auto response = to_response(std::move(*said), whole ? &parser : nullptr);
+  auto response = to_response(std::move(*reply), whole ? &parser : nullptr);
   if (retired) response.keep_alive(false);
   answering.works();
   const bool kept = co_await send(connection, std::move(response));
@@ -257,11 +257,11 @@ Task<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buf
   }
   connection.begin(options.deadline +
                    (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
-  if (const auto* say = std::get_if<Page::Handler>(&page.handler))
-    co_return unless_known((*say)(*read, question), question);
-  auto asked = std::get<Page::AsyncHandler>(page.handler)(*read, question, executor);
-  auto said = co_await std::move(asked);
-  co_return unless_known(std::move(said), question);
+  if (const auto* handler = std::get_if<Page::Handler>(&page.handler))
+    co_return unless_known((*handler)(*read, question), question);
+  auto pending = std::get<Page::AsyncHandler>(page.handler)(*read, question, executor);
+  auto reply = co_await std::move(pending);
+  co_return unless_known(std::move(reply), question);
 }
 
 // Reads the body. Returns an error response, or nullopt if the body is complete.
@@ -326,7 +326,7 @@ Server::~Server() {
 void Server::start() {
   impl_->owns_file = true;
   auto& impl = *impl_;
-  for (auto& door : impl.ports) impl.spawn(impl.accept(door));
+  for (auto& port : impl.ports) impl.spawn(impl.accept(port));
   impl.spawn(impl.repeat(impl.sweep_timer, impl.sweep_pause(), impl.sweeping, &Impl::sweep));
   impl.spawn(impl.repeat(impl.record_timer, Recorder::kStep, impl.recording, &Impl::record));
 }
@@ -341,7 +341,7 @@ void Server::stop() {
 
 void Server::retire() {
   impl_->retired = true;
-  for (auto& door : impl_->ports) net::close_acceptor(door.acceptor);
+  for (auto& port : impl_->ports) net::close_acceptor(port.acceptor);
 }
 
 bool Server::is_answering() const noexcept {
@@ -350,7 +350,7 @@ bool Server::is_answering() const noexcept {
 
 std::vector<int> Server::sockets() const {
   std::vector<int> sockets;
-  for (auto& door : impl_->ports) sockets.push_back(door.acceptor.native_handle());
+  for (auto& port : impl_->ports) sockets.push_back(port.acceptor.native_handle());
   return sockets;
 }
 

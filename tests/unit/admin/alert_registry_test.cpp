@@ -27,7 +27,7 @@ class AlertRegistryTest : public LoginAlerts {
   }
   void refuse(int count, int second) {
     counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
-    speaker_->update(sources_, at(second));
+    registry_->update(sources_, at(second));
   }
   // Makes all alerts on the rule "login" fire in second 1.
   void fire() {
@@ -38,7 +38,7 @@ class AlertRegistryTest : public LoginAlerts {
   // the receiver accepts the messages; otherwise weir posts them again later.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
-    for (const auto& alert : speaker_->speakers()) {
+    for (const auto& alert : registry_->alerts_to_post()) {
       const auto* due = alert->delivery.begin(at(second));
       if (due == nullptr) continue;
       const auto said = json::parse(*due).as_object();
@@ -55,7 +55,7 @@ class AlertRegistryTest : public LoginAlerts {
   std::vector<std::string> log_;
   AlertRegistry book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
   AlertRegistry other_{"1.2.4", [](const std::string&) {}};  // the registry of the new process
-  AlertRegistry* speaker_ = &book_;
+  AlertRegistry* registry_ = &book_;
 };
 
 TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateAfterAReload) {
@@ -77,7 +77,7 @@ TEST_F(AlertRegistryTest, AlertThatIsRemovedWhileItFiresPostsItsEnd) {
   EXPECT_THAT(book_.figures(), IsEmpty());
   EXPECT_THAT(posted(2, false), ElementsAre("ended a to /hook"));
   EXPECT_THAT(posted(60), ElementsAre("ended a to /hook"));
-  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
@@ -88,7 +88,7 @@ TEST_F(AlertRegistryTest, EndMessageOfARemovedAlertIsRetriedOnlyTheConfiguredNum
   unsigned attempts = 0;
   for (int second = 2; second < 10; ++second) attempts += static_cast<unsigned>(posted(second, false).size());
   EXPECT_EQ(attempts, alert("a").attempts);
-  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
 }
 
 TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
@@ -124,7 +124,7 @@ TEST_F(AlertRegistryTest, NewerMessageOfAnAlertReplacesItsUndeliveredMessage) {
   EXPECT_THAT(posted(4), ElementsAre("firing a to /hook"));
   EXPECT_EQ(book_.figures()[0].superseded, 1);
   EXPECT_EQ(book_.figures()[0].above, "1/s");
-  EXPECT_EQ(book_.speakers().size(), 1);
+  EXPECT_EQ(book_.alerts_to_post().size(), 1);
 }
 
 TEST_F(AlertRegistryTest, EndOfAnAlertIsPostedEvenIfTheAlertIsRemovedBeforeThePost) {
@@ -138,7 +138,7 @@ TEST_F(AlertRegistryTest, EndOfAnAlertIsPostedEvenIfTheAlertIsRemovedBeforeThePo
   book_.change({alert("a")}, at(6));
   book_.change({}, at(7));
   // The removed alert was not firing, so it has no message.
-  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
 }
 
 TEST_F(AlertRegistryTest, AlertThatANewProcessContinuesIsPostedOnlyOnce) {
@@ -153,7 +153,7 @@ TEST_F(AlertRegistryTest, AlertThatANewProcessContinuesIsPostedOnlyOnce) {
   EXPECT_THAT(book_.figures(), IsEmpty());
   // The new process continues only "b". Its alert "a" has another webhook.
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
-  speaker_ = &other_;
+  registry_ = &other_;
   other_.go_on(standings, at(2));
   EXPECT_TRUE(other_.figures()[0].firing);
   EXPECT_FALSE(other_.figures()[1].firing);
@@ -166,13 +166,13 @@ TEST_F(AlertRegistryTest, NewProcessPostsUndeliveredMessagesOfTheOldProcess) {
   fire();
   EXPECT_THAT(posted(1, false), ElementsAre("firing a to /hook"));
   other_.go_on(book_.retire(other_.alert_ids(), at(2)), at(2));
-  EXPECT_THAT(book_.speakers(), IsEmpty());
-  speaker_ = &other_;
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
+  registry_ = &other_;
   EXPECT_THAT(posted(2), ElementsAre("firing a to /hook"));
   for (int second = 3; second < 7; ++second) refuse(0, second);
   book_.change({alert("a")}, at(8));
   book_.go_on(other_.retire(book_.alert_ids(), at(8)), at(8));
-  speaker_ = &book_;
+  registry_ = &book_;
   EXPECT_FALSE(book_.figures()[0].firing);
   EXPECT_THAT(posted(8), ElementsAre("ended a to /hook"));
 }

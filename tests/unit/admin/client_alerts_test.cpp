@@ -37,26 +37,27 @@ class ClientAlertsTest : public LoginAlerts {
     const auto key = base::siphash128({}, owner);
     for (int i = 0; i < times; ++i) counters_.refused_clients->add(rule_, key, request);
   }
-  void update(int second) { speaker_->update(sources_, at(second)); }
+  void update(int second) { registry_->update(sources_, at(second)); }
   // Returns the messages that weir posts in this second, such as "firing logins: ada 4". If `taken` is false,
   // weir posts them again later.
   std::vector<std::string> posted(int second, bool taken = true) {
-    std::vector<std::string> told;
-    for (const auto& speaker : speaker_->speakers()) {
-      const auto* due = speaker->delivery.begin(at(second));
+    std::vector<std::string> lines;
+    for (const auto& alert : registry_->alerts_to_post()) {
+      const auto* due = alert->delivery.begin(at(second));
       if (due == nullptr) continue;
       last_ = *due;
-      const auto said = json::parse(*due).as_object();
-      const std::string client(said.at("client").as_string());
-      told.push_back(std::string(said.at("state").as_string()) + " " +
-                     std::string(said.at("alert").as_string()) + ": " + client.substr(client.rfind(' ') + 1) +
-                     " " + std::to_string(json::value_to<std::uint64_t>(said.at("refusals"))));
+      const auto message = json::parse(*due).as_object();
+      const std::string client(message.at("client").as_string());
+      lines.push_back(std::string(message.at("state").as_string()) + " " +
+                      std::string(message.at("alert").as_string()) + ": " +
+                      client.substr(client.rfind(' ') + 1) + " " +
+                      std::to_string(json::value_to<std::uint64_t>(message.at("refusals"))));
       if (taken)
-        (void)speaker->delivery.sent();
+        (void)alert->delivery.sent();
       else
-        (void)speaker->delivery.failed(false, at(second), 0);
+        (void)alert->delivery.failed(false, at(second), 0);
     }
-    return told;
+    return lines;
   }
 
   policy::Rule rule_{.name = "login",
@@ -67,7 +68,7 @@ class ClientAlertsTest : public LoginAlerts {
   std::vector<std::string> log_;
   AlertRegistry book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
   AlertRegistry other_{"1.2.4", [](const std::string&) {}};  // the registry of the new process
-  AlertRegistry* speaker_ = &book_;
+  AlertRegistry* registry_ = &book_;
 };
 
 TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
@@ -78,11 +79,11 @@ TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
   update(1);
   EXPECT_THAT(posted(1), ElementsAre("firing logins: ada 4"));
   const auto digest = base::in_hex(base::siphash128({}, "ada"));
-  const auto said = json::parse(last_).as_object();
-  EXPECT_EQ(said.at("digest").as_string(), digest);
-  EXPECT_EQ(said.at("client").as_string(), "api_key of ada");
-  EXPECT_EQ(said.at("rule").as_string(), "login");
-  EXPECT_THAT(std::string(said.at("text").as_string()),
+  const auto message = json::parse(last_).as_object();
+  EXPECT_EQ(message.at("digest").as_string(), digest);
+  EXPECT_EQ(message.at("client").as_string(), "api_key of ada");
+  EXPECT_EQ(message.at("rule").as_string(), "login");
+  EXPECT_THAT(std::string(message.at("text").as_string()),
               HasSubstr("alert logins is firing: 4 refusals of client " + digest +
                         " (api_key of ada) by rule login, threshold 3/s"));
   EXPECT_THAT(last_, Not(HasSubstr("s3cret")));
@@ -92,7 +93,7 @@ TEST_F(ClientAlertsTest, MessageNamesTheClientThatIsRefusedTooOften) {
   update(3);
   EXPECT_THAT(posted(3), ElementsAre("ended logins: ada 0"));
   update(4);
-  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
 }
 
 TEST_F(ClientAlertsTest, AlertPostsASeparateMessageForEachClient) {
@@ -164,7 +165,7 @@ TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachFiringClient) {
   (void)posted(1);
   book_.change({}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended logins: ada 4", "ended logins: bob 5"));
-  EXPECT_THAT(book_.speakers(), IsEmpty());
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
 }
 
 TEST_F(ClientAlertsTest, UnchangedAlertKeepsItsFiringClientsAfterAReload) {
@@ -189,8 +190,8 @@ TEST_F(ClientAlertsTest, NewProcessContinuesTheAlertOfEachClient) {
   EXPECT_THAT(posted(1), ElementsAre("firing logins: ada 4", "firing logins: bob 5"));
   const auto states = book_.retire(other_.alert_ids(), at(2));
   EXPECT_EQ(states.size(), 2U);
-  EXPECT_THAT(book_.speakers(), IsEmpty());
-  speaker_ = &other_;
+  EXPECT_THAT(book_.alerts_to_post(), IsEmpty());
+  registry_ = &other_;
   other_.go_on(states, at(2));
   EXPECT_EQ(other_.figures()[0].clients, 2U);
   for (int second = 3; second < 5; ++second) {
