@@ -83,8 +83,8 @@ MemberFault take_member(std::string_view name, const json::value& value, Questio
 MemberFault take_question(const json::value& value, Question& question) {
   if (!value.is_object())
     return R"(the question is not an object such as {"path": "/", "ip": "203.0.113.7"})";
-  for (const auto& [name, said] : value.get_object())
-    if (auto fault = take_member({name.data(), name.size()}, said, question)) return fault;
+  for (const auto& [name, member] : value.get_object())
+    if (auto fault = take_member({name.data(), name.size()}, member, question)) return fault;
   if (question.wants_permit && question.cost == limit::Cost{0})
     return R"("permit" is true and "cost" is 0, which charges nothing; leave one of them out)";
   return std::nullopt;
@@ -124,9 +124,9 @@ MemberFault take_member(std::string_view name, const json::value& value, SettleR
 }
 
 MemberFault fault_in(const SettleRequest& request) {
-  const int told = (request.cost ? 1 : 0) + (request.status ? 1 : 0) + (request.refund ? 1 : 0);
+  const int ways = (request.cost ? 1 : 0) + (request.status ? 1 : 0) + (request.refund ? 1 : 0);
   if (request.permit.empty()) return "\"permit\" is missing; write the permit of the answer";
-  if (told != 1) return R"(write one of "cost", "status" and "refund": true)";
+  if (ways != 1) return R"(write one of "cost", "status" and "refund": true)";
   if (!request.status && (!request.headers.empty() || request.body))
     return R"("headers" and "body" need "status")";
   return std::nullopt;
@@ -134,8 +134,8 @@ MemberFault fault_in(const SettleRequest& request) {
 
 MemberFault take_settle_request(const json::value& value, SettleRequest& request) {
   if (!value.is_object()) return R"(the body is not an object such as {"permit": "…", "cost": 5})";
-  for (const auto& [name, said] : value.get_object())
-    if (auto fault = take_member({name.data(), name.size()}, said, request)) return fault;
+  for (const auto& [name, member] : value.get_object())
+    if (auto fault = take_member({name.data(), name.size()}, member, request)) return fault;
   return fault_in(request);
 }
 
@@ -147,12 +147,12 @@ base::Result<Value> read(std::string_view text, Take take) {
   options.max_depth = kDeepest;
   std::array<unsigned char, 4096> room;  // large enough for most calls, so that parsing allocates nothing
   json::monotonic_resource memory(room.data(), room.size());
-  const auto said = json::parse(json::string_view(text.data(), text.size()), ec, &memory, options);
+  const auto parsed = json::parse(json::string_view(text.data(), text.size()), ec, &memory, options);
   if (ec) return base::Error{"the body is not valid JSON: " + ec.message()};
-  if (const auto name = may_repeat_members(text, said) ? repeated_member(text) : std::nullopt)
+  if (const auto name = may_repeat_members(text, parsed) ? repeated_member(text) : std::nullopt)
     return base::Error{"an object has the member " + quoted(*name) + " more than once; write it once"};
   Value read;
-  if (auto fault = take(said, read)) return base::Error{std::move(*fault)};
+  if (auto fault = take(parsed, read)) return base::Error{std::move(*fault)};
   return read;
 }
 

@@ -143,18 +143,18 @@ std::optional<std::string> ProtoFiles::answer(std::string_view request) const {
   std::string out;
   try {
     pbf_writer(out).add_message(kAnswerRequest, request.data(), request.size());
-    Tag asked = 0;
+    Tag kind = 0;
     std::string_view name;
     for_each_text(request, [&](Tag tag, std::string_view text) {
-      if (tag >= kAskFile && tag <= kAskServices) std::tie(asked, name) = std::pair(tag, text);
+      if (tag >= kAskFile && tag <= kAskServices) std::tie(kind, name) = std::pair(tag, text);
     });
-    if (asked == kAskServices) {
+    if (kind == kAskServices) {
       pbf_writer writer(out);
       pbf_writer list(writer, kAnswerServices);
       for (const auto& service : services_)
         pbf_writer(list, kServicesService).add_string(kServiceEntryName, service);
-    } else if (asked == kAskFile || asked == kAskSymbol) {
-      append_files(out, asked == kAskFile ? by_name_ : by_symbol_, name);
+    } else if (kind == kAskFile || kind == kAskSymbol) {
+      append_files(out, kind == kAskFile ? by_name_ : by_symbol_, name);
     } else {
       append_error(out, kUnimplemented, "weir's messages have no extensions");
     }
