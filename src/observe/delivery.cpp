@@ -6,13 +6,13 @@
 namespace weir::observe {
 
 bool Delivery::put(std::string message, base::TimePoint now) {
-  const bool took_a_place = message_.has_value();
+  const bool replaces = message_.has_value();
   message_ = std::move(message);
   replaced_ = under_way_;
   attempts_ = 0;
   overdue_ = false;
   due_ = now;
-  return took_a_place;
+  return replaces;
 }
 
 const std::string* Delivery::begin(base::TimePoint now) {

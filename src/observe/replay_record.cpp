@@ -134,10 +134,10 @@ void write_replay(TextWriter& out, const ResetRecord& record) {
   write_clock(out, record.clock_ahead);
   out << R"(,"reset":{"rule":")" << record.rule << '"';
   write_hex<8>(out, R"(,"asks":)", record.asks);
-  write_list(out, R"(,"keys":)", record.keys, [&](const ForgottenKey& gone) {
+  write_list(out, R"(,"keys":)", record.keys, [&](const ForgottenKey& forgotten) {
     out << '{';
-    write_digest(out, R"("key":)", gone.key);
-    write_unless_zero(out, R"(,"turn":)", beyond(gone.timestamp, record.at));
+    write_digest(out, R"("key":)", forgotten.key);
+    write_unless_zero(out, R"(,"turn":)", beyond(forgotten.timestamp, record.at));
     out << '}';
   });
   out << "}}";

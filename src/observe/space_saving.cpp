@@ -10,26 +10,26 @@ namespace {
 
 // Returns the size of the index for this many counters. The index is so sparse that most searches read only
 // one entry. Reading a second one would cost a mispredicted branch.
-std::size_t places(std::size_t capacity) noexcept {
+std::size_t index_size(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
 
 }  // namespace
 
 SpaceSaving::SpaceSaving(std::size_t capacity)
-    : capacity_(capacity), mask_(places(capacity) - 1), index_(places(capacity), kNowhere) {
+    : capacity_(capacity), mask_(index_size(capacity) - 1), index_(index_size(capacity), kEmptyEntry) {
   assert(capacity >= 1 && capacity <= kMost);
   counters_.reserve(capacity);
   smallest_.reserve(capacity);
 }
 
 std::size_t SpaceSaving::size_of(std::size_t capacity) noexcept {
-  return sizeof(SpaceSaving) + places(capacity) * sizeof(Index) +
+  return sizeof(SpaceSaving) + index_size(capacity) * sizeof(Index) +
          capacity * (sizeof(Counter) + sizeof(Index));
 }
 
 void SpaceSaving::clear() noexcept {
-  std::fill(index_.begin(), index_.end(), kNowhere);
+  std::fill(index_.begin(), index_.end(), kEmptyEntry);
   counters_.clear();
   smallest_.clear();
   total_ = 0;
@@ -82,7 +82,7 @@ auto SpaceSaving::smallest() noexcept -> Index {
 
 void SpaceSaving::enter(Index index) noexcept {
   auto at = counters_[index].client.lo & mask_;
-  while (index_[at] != kNowhere) at = (at + 1) & mask_;
+  while (index_[at] != kEmptyEntry) at = (at + 1) & mask_;
   index_[at] = index;
 }
 
@@ -91,17 +91,17 @@ void SpaceSaving::enter(Index index) noexcept {
 void SpaceSaving::remove(Index index) noexcept {
   auto hole = counters_[index].client.lo & mask_;
   while (index_[hole] != index) hole = (hole + 1) & mask_;
-  for (auto at = (hole + 1) & mask_; index_[at] != kNowhere; at = (at + 1) & mask_) {
+  for (auto at = (hole + 1) & mask_; index_[at] != kEmptyEntry; at = (at + 1) & mask_) {
     const auto home = counters_[index_[at]].client.lo & mask_;
     if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
     index_[hole] = index_[at];
     hole = at;
   }
-  index_[hole] = kNowhere;
+  index_[hole] = kEmptyEntry;
 }
 
 void SpaceSaving::reindex() noexcept {
-  std::fill(index_.begin(), index_.end(), kNowhere);
+  std::fill(index_.begin(), index_.end(), kEmptyEntry);
   for (std::size_t i = 0; i < counters_.size(); ++i) enter(static_cast<Index>(i));
   smallest_.clear();
 }

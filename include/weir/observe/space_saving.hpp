@@ -82,11 +82,11 @@ class SpaceSaving {
 
  private:
   using Index = std::uint16_t;
-  static constexpr Index kNowhere = 0xffff;
+  static constexpr Index kEmptyEntry = 0xffff;
 
   [[nodiscard]] Counter* find(const base::Digest128& client) noexcept {
     for (std::size_t at = client.lo & mask_;; at = (at + 1) & mask_) {
-      if (index_[at] == kNowhere) return nullptr;
+      if (index_[at] == kEmptyEntry) return nullptr;
       if (counters_[index_[at]].client == client) return &counters_[index_[at]];
     }
   }
@@ -98,7 +98,7 @@ class SpaceSaving {
 
   std::size_t capacity_;
   std::size_t mask_;  // size of the index minus one; the size is a power of two
-  // a hash table with open addressing; each entry is the index of a counter, or kNowhere
+  // a hash table with open addressing; each entry is the index of a counter, or kEmptyEntry
   std::vector<Index> index_;
   std::vector<Counter> counters_;  // at most capacity_ counters
   // The counters that had the smallest count when they were collected. Some of them may have a higher count
