@@ -11,7 +11,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr std::string_view kWord = "connection";
+constexpr std::string_view kConnectionMessage = "connection";
 constexpr std::string_view kHeld = "held";
 constexpr std::string_view kRelayed = "relayed";
 constexpr std::string_view kRelayedPlain = "relayed plain";
@@ -93,7 +93,8 @@ proxy::HandoffResult HandoffSender::take(int fd, std::string_view listener,
   const auto of_certificate = connection_info.certificate_subject.size() + connection_info.certificate.size();
   if (of_certificate + unread.size() > kMost) return HandoffResult::NotThis;
   try {
-    const bool sent = send_message(channel_.get(), kWord, lines_of(listener, connection_info, unread), {fd});
+    const bool sent =
+        send_message(channel_.get(), kConnectionMessage, lines_of(listener, connection_info, unread), {fd});
     return sent ? HandoffResult::Yes : HandoffResult::Gone;
   } catch (...) {  // no memory for the message
     return HandoffResult::NotThis;
@@ -124,7 +125,7 @@ bool HandoffReceiver::read_all() {
   for (;;) {
     const auto arrival = receive_message(channel_.native_handle(), false, message);
     if (arrival != ReceiveResult::Message) return arrival == ReceiveResult::Nothing && channel_.is_open();
-    if (message.word == kWord) {
+    if (message.word == kConnectionMessage) {
       if (message.cut || message.lines.size() <= kLines || message.descriptors.size() != 1)
         callbacks_.lost();
       else

@@ -61,10 +61,10 @@ std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lin
 }
 
 std::unique_ptr<Takeover> Takeover::of_environment() {
-  const char* said = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
-  if (said == nullptr) return nullptr;
+  const char* value = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
+  if (value == nullptr) return nullptr;
   int fd = -1;
-  const bool number = parse(std::string_view(said), fd) && fd > STDERR_FILENO;
+  const bool number = parse(std::string_view(value), fd) && fd > STDERR_FILENO;
   ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   if (!number || !is_from_parent(fd)) return nullptr;
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -150,13 +150,13 @@ std::optional<UpgradeMessage> Takeover::await(std::string_view word) {
 InheritedState Takeover::await_state() {
   InheritedState state;
   UpgradeMessage message;
-  bool is_there = send_message(channel_.get(), "ready");
-  while (is_there && message.word != "state") {
-    is_there = receive_message(channel_.get(), true, message) == ReceiveResult::Message;
-    if (is_there && message.word == "held")
+  bool connected = send_message(channel_.get(), "ready");
+  while (connected && message.word != "state") {
+    connected = receive_message(channel_.get(), true, message) == ReceiveResult::Message;
+    if (connected && message.word == "held")
       std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
   }
-  if (!is_there || message.descriptors.size() != 1)
+  if (!connected || message.descriptors.size() != 1)
     throw config::CannotStart("the old process exited or cancelled the upgrade");
   state.file = std::move(message.descriptors.front());
   return state;
