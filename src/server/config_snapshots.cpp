@@ -44,12 +44,12 @@ policy::Redaction redaction_of(const config::Settings& settings) {
 }  // namespace
 
 ConfigSnapshots::ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table,
-                                 const net::Clock& clock, log::Log& log, std::function<void()> gone)
+                                 const net::Clock& clock, log::Log& log, std::function<void()> on_release)
     : control_(control),
       table_(table),
       clock_(clock),
       log_(log),
-      gone_(std::move(gone)),
+      on_release_(std::move(on_release)),
       cell_versions_(limit::kMaxRules) {}
 
 base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Settings& settings,
@@ -277,7 +277,7 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Dra
     use.rules.push_back(rule.index);
     use.rule_numbers.push_back(rule.rule_number);
   }
-  live_.push_back(std::move(use));
+  uses_.push_back(std::move(use));
   current_ = std::shared_ptr<const proxy::ConfigSnapshot>(
       draft.config_snapshot.get(), [this, &control = control_, owner = draft.config_snapshot](
                                        const proxy::ConfigSnapshot* config_snapshot) mutable {
@@ -290,8 +290,8 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Dra
 }
 
 void ConfigSnapshots::end(const proxy::ConfigSnapshot* config_snapshot) {
-  live_.remove_if([&](const IndexUse& use) { return use.config_snapshot == config_snapshot; });
-  gone_();
+  uses_.remove_if([&](const IndexUse& use) { return use.config_snapshot == config_snapshot; });
+  on_release_();
 }
 
 observe::Counters::Shape ConfigSnapshots::shape() const noexcept {
@@ -367,7 +367,7 @@ void ConfigSnapshots::clean_up(const std::vector<observe::Counters*>& counters,
 void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counters) {
   const auto free = [&](CounterIndexes& indexes, auto used, auto clear) {
     std::vector<bool> taken(indexes.names().size());
-    for (const auto& use : live_)
+    for (const auto& use : uses_)
       for (const auto index : used(use)) taken[index] = true;
     for (std::size_t index = 0; index < taken.size(); ++index) {
       if (taken[index] || indexes.names()[index].empty()) continue;
@@ -393,7 +393,7 @@ void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counter
 void ConfigSnapshots::clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto number : elsewhere) used[number] = true;
-  for (const auto& use : live_)
+  for (const auto& use : uses_)
     for (const auto number : use.rule_numbers) used[number] = true;
   std::vector<limit::RuleIndex> forgotten;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {

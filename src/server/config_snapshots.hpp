@@ -33,10 +33,10 @@ namespace weir::server {
 
 class ConfigSnapshots {
  public:
-  // `gone` is called on the main thread each time the last request has released a snapshot. The other
+  // `on_release` is called on the main thread each time the last request has released a snapshot. The other
   // arguments must outlive this object.
   ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock,
-                  log::Log& log, std::function<void()> gone);
+                  log::Log& log, std::function<void()> on_release);
 
   // A snapshot that is not in use yet.
   struct Draft {
@@ -69,7 +69,7 @@ class ConfigSnapshots {
     return {current_, &current_->config};
   }
   // Returns the number of snapshots that still exist, including the one in use.
-  [[nodiscard]] std::size_t count() const noexcept { return live_.size(); }
+  [[nodiscard]] std::size_t count() const noexcept { return uses_.size(); }
   [[nodiscard]] observe::Counters::Shape shape() const noexcept;
   [[nodiscard]] std::vector<std::string> route_names() const;
   [[nodiscard]] std::vector<std::string> upstream_names() const;
@@ -130,7 +130,7 @@ class ConfigSnapshots {
   limit::KeyTable& table_;
   const net::Clock& clock_;
   log::Log& log_;
-  std::function<void()> gone_;
+  std::function<void()> on_release_;
   limit::Limiters limiters_;
   limit::Factors factors_;
   // Rules that adopt() has stored. They are never freed, because the key table may still point to them.
@@ -139,7 +139,7 @@ class ConfigSnapshots {
   CounterIndexes upstreams_{observe::Counters::kMostUpstreams};
   CounterIndexes rules_{limit::kMaxRules};
   std::vector<CellVersion> cell_versions_;  // the index is a RuleIndex
-  std::list<IndexUse> live_;
+  std::list<IndexUse> uses_;
   std::shared_ptr<const proxy::ConfigSnapshot> current_;
 };
 

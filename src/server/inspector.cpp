@@ -23,7 +23,7 @@ namespace asio = net::asio;
 constexpr std::chrono::seconds kPatience{4};
 
 // Returns the present state of the charge's key without charging it. Works with every kind of limiter.
-limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
+limit::Outcome state_without_charge(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;
   return one.allowed ? table.peek(charge, now) : one;
@@ -111,8 +111,8 @@ net::Task<void> Inspector::answer_by_redis(const ConfigRef& in_force, std::span<
   const auto job = std::make_shared<RedisJob>();
   job->config = in_force;
   job->lookups.assign(lookups.begin(), lookups.end());
-  auto asking = ask_redis(job);
-  const bool answered = co_await std::move(asking);
+  auto pending = ask_redis(job);
+  const bool answered = co_await std::move(pending);
   for (std::size_t i = 0; i < lookups.size(); ++i) {
     if (answered)
       lookups[i] = job->lookups[i];
@@ -143,8 +143,8 @@ net::Task<std::vector<policy::LimitState>> Inspector::peek(const ConfigRef& in_f
   for (const auto& location : locations.there) job->lookups.push_back({.charge = location.charge});
   bool answered = true;
   if (!locations.there.empty()) {
-    auto asking = ask_redis(job);
-    answered = co_await std::move(asking);
+    auto pending = ask_redis(job);
+    answered = co_await std::move(pending);
   }
   std::vector<policy::LimitState> states;
   for (std::size_t i = 0; i < locations.there.size(); ++i) {
@@ -156,7 +156,7 @@ net::Task<std::vector<policy::LimitState>> Inspector::peek(const ConfigRef& in_f
     states.push_back(std::move(state));
   }
   for (const auto& location : locations.here) {
-    const auto outcome = standing_in(table_, location.charge, clock_.now());
+    const auto outcome = state_without_charge(table_, location.charge, clock_.now());
     auto state = state_of(rule, location, outcome, queue_);
     if (!outcome.overflow && !table_.knows(location.charge.key))
       state.note = "nothing has been charged to it";
@@ -197,8 +197,8 @@ net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& 
   for (const auto& key : locations.forgotten_here)
     (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).timestamp);
   for (const auto& location : locations.there) locations.forgotten_there.push_back(location.charge);
-  auto peeking = peek(in_force, rule, locations);
-  const auto now = co_await std::move(peeking);
+  auto pending = peek(in_force, rule, locations);
+  const auto now = co_await std::move(pending);
   answer.reset = true;
   for (const auto& state : now) {
     if (state.known) continue;
@@ -281,8 +281,8 @@ net::Task<void> Inspector::find(const ConfigRef& in_force, const policy::Rule& r
   auto all = candidates(*in_force, rule, texts, top);
   for (auto& candidate : all) {
     if (candidate.status == 200) {
-      auto peeking = peek(in_force, rule, candidate.locations);
-      candidate.limits = co_await std::move(peeking);
+      auto pending = peek(in_force, rule, candidate.locations);
+      candidate.limits = co_await std::move(pending);
       const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
                                       [](const auto& state) { return !state.known; });
       const bool counted = rule.key.empty() || is_counted(candidate, top);

@@ -20,13 +20,14 @@ std::string name_with_port(base::Endpoint address, const net::ListeningSocket& s
 }
 
 // Returns the addresses of the sockets, without repetitions.
-std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sockets) {
-  std::vector<std::string> places;
+std::vector<std::string> addresses_of(const std::vector<net::ListeningSocket>& sockets) {
+  std::vector<std::string> addresses;
   for (const auto& socket : sockets) {
-    auto place = socket.bound().to_string();
-    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
+    auto address = socket.bound().to_string();
+    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end())
+      addresses.push_back(std::move(address));
   }
-  return places;
+  return addresses;
 }
 
 std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings& listener) {
@@ -201,7 +202,7 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
 // workers. Otherwise the clients of a socket without a worker would wait forever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
-  for (const auto& where : places_of(sockets))
+  for (const auto& where : addresses_of(sockets))
     log_.info(what + where + (where == listener.name ? "" : ", an address of " + listener.name));
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), acceptor(listener));

@@ -89,7 +89,7 @@ void end_soon() {
 Program::Program(const config::Settings& settings, config::LookupResult servers, std::string file,
                  upgrade::PassedSockets passed, upgrade::Takeover* takeover)
     : settings_(settings),
-      begun_with_(settings),
+      initial_settings_(settings),
       log_(settings.log.level),
       access_log_(
           settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
@@ -147,15 +147,16 @@ void Program::start_workers(std::vector<upstream::ResolvedUpstream> upstreams) {
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
   if (config::takes_leases(settings_))
     shared_grants_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
-  const WorkerParts parts{.shared = shared_,
-                          .config_snapshot = std::move(config_snapshot),
-                          .shape = config_snapshots_.shape(),
-                          .redis = config::needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
-                          .redis_refunds = redis_refunds_,
-                          .shared_grants = shared_grants_ ? &*shared_grants_ : nullptr,
-                          .access_log = access_log_,
-                          .log = log_,
-                          .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
+  const WorkerParts parts{
+      .shared = shared_,
+      .config_snapshot = std::move(config_snapshot),
+      .shape = config_snapshots_.shape(),
+      .redis = config::needs_redis(initial_settings_) ? &*initial_settings_.state.redis : nullptr,
+      .redis_refunds = redis_refunds_,
+      .shared_grants = shared_grants_ ? &*shared_grants_ : nullptr,
+      .access_log = access_log_,
+      .log = log_,
+      .top = initial_settings_.admin.address ? initial_settings_.admin.top : 0};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   adaptation_.watch(config_snapshots_.current().config);
   prober_.watch(config_snapshots_.current().server_groups);
@@ -199,7 +200,7 @@ void Program::start_admin() {
 }
 
 // Returns the header for a snapshot that weir writes now.
-limit::Snapshot Program::here_and_now() const {
+limit::Snapshot Program::snapshot_header() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
 
@@ -318,11 +319,11 @@ void Program::start_supervision() {
 // Ends the control loop, but waits while the admin listener still replies. During a second upgrade, also
 // waits while the old process sends connections that this process passes on to the next process.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
-  constexpr std::chrono::milliseconds kLook{5};
+  constexpr std::chrono::milliseconds kPollInterval{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;
   const bool passes_on = handoff_sender_ && handoff_receiver_ && handoff_receiver_->are_expected();
   if (!answers && !passes_on) return control_.stop();
-  sweep_timer_.expires_after(kLook);
+  sweep_timer_.expires_after(kPollInterval);
   sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
 }
 
@@ -357,7 +358,7 @@ int Program::serve() {
     log_.info("upgrade: requests decided by the old process since the new one took over: " +
               std::to_string(decided_apart()));
   else
-    snapshot_.save(table_, here_and_now(), config_snapshots_.saved_rules());
+    snapshot_.save(table_, snapshot_header(), config_snapshots_.saved_rules());
   end_soon();
   log_.info("stopped");
   return 0;

@@ -101,8 +101,8 @@ class Program {
   [[nodiscard]] std::vector<upgrade::ListenerSockets> listener_sockets() const;
   void hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel);
   void take_over();
-  [[nodiscard]] upgrade::HandoffReceiver::Callbacks predecessor();
-  void lose_connection(const char* why);
+  [[nodiscard]] upgrade::HandoffReceiver::Callbacks old_process_callbacks();
+  void note_lost_connection(const char* why);
   void change_foreign_permits(const std::vector<std::string>& lines);
   [[nodiscard]] std::uint64_t decided_apart() const;
   void on_stop_signal();
@@ -136,13 +136,13 @@ class Program {
   void watch_configuration();
   void note_token_keys();
   void check_clocks();
-  [[nodiscard]] limit::Snapshot here_and_now() const;
+  [[nodiscard]] limit::Snapshot snapshot_header() const;
   void start_supervision();
   [[nodiscard]] acme::Manager::Callbacks acme_callbacks();
 
   config::Settings settings_;  // the configuration in use
   // The configuration at the start, from which weir reads the settings that cannot change while it runs.
-  const config::Settings begun_with_;
+  const config::Settings initial_settings_;
   net::asio::io_context control_{1};
   // Must be created before any other thread. log_ starts the first of these threads.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
@@ -206,7 +206,7 @@ class Program {
   bool draining_ = false;        // drain_delay, which begins with stopping_, is over
   bool stop_requested_ = false;  // a stop signal came after this process had handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
-  std::uint64_t connections_lost_ = 0;  // connections lost between the old process and this process
+  std::uint64_t connections_lost_ = 0;  // connections of the old process that this process has dropped
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;
 };
 

@@ -72,7 +72,8 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
     return report;
   };
   if (stopping_) return refuse("weir is stopping");
-  if (fresh.settings) report.mistakes = find_unchangeable(begun_with_, *fresh.settings, reloading_.file());
+  if (fresh.settings)
+    report.mistakes = find_unchangeable(initial_settings_, *fresh.settings, reloading_.file());
   if (!report.mistakes.empty()) {
     auto last = std::move(report.mistakes.back());
     report.mistakes.pop_back();

@@ -14,11 +14,11 @@ base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
 // Starts to read the secret that all weir processes with one Redis share. Does nothing if key_secret is set,
 // because weir then uses key_secret.
 void Program::start_shared_secret() {
-  if (!config::needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
+  if (!config::needs_redis(initial_settings_) || !initial_settings_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {
     log_.write(level == redis::LogLevel::Warning ? log::LogLevel::Warning : log::LogLevel::Info, line);
   };
-  shared_secret_.emplace(control_.get_executor(), *begun_with_.state.redis, names_.shared, say,
+  shared_secret_.emplace(control_.get_executor(), *initial_settings_.state.redis, names_.shared, say,
                          [this](const base::SipKey& secret) { take_secret(secret); });
   shared_secret_->start();
 }

@@ -52,7 +52,7 @@ std::string make_change(const admin::ServerChange& change, const Member& member)
   return done;
 }
 
-constexpr std::string_view kWord = "server";
+constexpr std::string_view kServerLine = "server";
 constexpr char kBetween = '\t';
 
 // Removes the number at the beginning of `text` and the tab after it, and returns the number. Returns
@@ -105,7 +105,7 @@ std::vector<std::string> Program::changed_servers() const {
   std::vector<std::string> lines;
   for (const auto& each : servers()) {
     if (!each.drained && each.weight == each.configured_weight) continue;
-    std::string line(kWord);
+    std::string line(kServerLine);
     for (const auto& part : {std::to_string(each.drained ? 1 : 0), std::to_string(each.configured_weight),
                              std::to_string(each.weight), each.upstream, each.server})
       (line += kBetween) += part;
@@ -117,8 +117,8 @@ std::vector<std::string> Program::changed_servers() const {
 // Repeats the change that a line of changed_servers() describes. Returns false if the line has another form.
 // Ignores servers that the configuration no longer lists.
 bool Program::change_server_again(std::string_view line) {
-  if (!line.starts_with(kWord)) return false;
-  line.remove_prefix(std::min(kWord.size() + 1, line.size()));
+  if (!line.starts_with(kServerLine)) return false;
+  line.remove_prefix(std::min(kServerLine.size() + 1, line.size()));
   const auto drained = take_number(line), configured = take_number(line), weight = take_number(line);
   const auto end = line.find(kBetween);
   if (!drained || !configured || !weight || end == std::string_view::npos) return true;

@@ -51,7 +51,7 @@ admin::Sources Program::sources() {
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
   sources.alert_faults = [this] { return alerts_->faults(); };
   add_questions(sources);
-  if (config::needs_redis(begun_with_)) add_redis(sources);
+  if (config::needs_redis(initial_settings_)) add_redis(sources);
   return sources;
 }
 
@@ -95,14 +95,14 @@ void Program::add_questions(admin::Sources& sources) {
   sources.change_api_key = [this](const admin::ApiKeyRequest& request, admin::ApiKeyDone done) {
     change_api_key(request, std::move(done));
   };
-  if (begun_with_.admin.top != 0)
+  if (initial_settings_.admin.top != 0)
     sources.top = [this](limit::RuleIndex index) { return std::pair(top_clients(index), clock_.now()); };
 }
 
 // Returns the clients of a rule, summed over all workers; nullopt if no worker has counted a client.
 std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex index) const {
   std::optional<observe::TopOfRule> all;
-  if (begun_with_.admin.top == 0) return all;
+  if (initial_settings_.admin.top == 0) return all;
   const auto now = clock_.now();
   for (const auto& worker : workers_) worker->counters().top->read(index, now, all);
   return all;

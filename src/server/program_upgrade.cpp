@@ -66,7 +66,7 @@ upgrade::Upgrade::Callbacks Program::callbacks() {
           .state =
               [this] {
                 const auto rules = config_snapshots_.saved_rules();
-                auto state = upgrade::write_state(table_, here_and_now(), rules);
+                auto state = upgrade::write_state(table_, snapshot_header(), rules);
                 if (state) state->held = permit_changes_.begin(rules);
                 if (state)
                   for (auto& line : changed_servers()) state->held.push_back(std::move(line));
@@ -85,7 +85,7 @@ std::vector<upgrade::ListenerSockets> Program::listener_sockets() const {
   std::vector<upgrade::ListenerSockets> all;
   for (auto& [address, sockets] : listeners_->sockets())
     all.push_back({"listener", std::move(address), std::move(sockets)});
-  if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), admin_->sockets()});
+  if (admin_) all.push_back({"admin", initial_settings_.admin.address->to_string(), admin_->sockets()});
   return all;
 }
 
@@ -114,8 +114,8 @@ void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
     if (change_server_again(text)) continue;
     const auto line = upgrade::permit_change_of(text);
-    const auto place = line ? config_snapshots_.charge_for(line->rule, line->key) : std::nullopt;
-    if (place) foreign_permits_.change(*place, line->units, clock_.now());
+    const auto charge = line ? config_snapshots_.charge_for(line->rule, line->key) : std::nullopt;
+    if (charge) foreign_permits_.change(*charge, line->units, clock_.now());
   }
 }
 
@@ -130,50 +130,50 @@ std::uint64_t Program::decided_apart() const {
 // Takes over from the old process. The workers already run and can connect to Redis, but they do not accept
 // connections yet.
 void Program::take_over() {
-  constexpr std::chrono::milliseconds kLook{2};
+  constexpr std::chrono::milliseconds kPollInterval{2};
   takeover_->close_rest();
   const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
-  while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
+  while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kPollInterval);
   const auto state = takeover_->await_state();
   const auto restored = need(upgrade::read_state(
       state.file.get(), config_snapshots_.saved_rules(), {clock_.now(), shift_}, table_,
       [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); }));
   change_foreign_permits(state.held);
-  const auto places = foreign_permits_.units();
+  const auto permits = foreign_permits_.units();
   takeover_->await_open_message(restored);
   for (const auto& worker : workers_) worker->open();
-  auto succession = takeover_->await_handoff_channel(alerts_->alert_ids());
+  auto handoff = takeover_->await_handoff_channel(alerts_->alert_ids());
   takeover_->remove_files_of_rest();
-  auto alerts = upgrade::alerts_of(succession.alerts);
+  auto alerts = upgrade::alerts_of(handoff.alerts);
   for (auto& alert : alerts) alert.since += shift_;
   alerts_->go_on(alerts);
-  handoff_receiver_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
+  handoff_receiver_.emplace(control_.get_executor(), std::move(handoff.channel), old_process_callbacks());
   auto line = "upgrade: took over with the state of " +
               upgrade::kept_in_words(restored.keys, restored.changed, restored.left_out);
-  if (places != 0)
-    line += "; " + std::to_string(places) + " concurrency permits are still held by the old process";
+  if (permits != 0)
+    line += "; " + std::to_string(permits) + " concurrency permits are still held by the old process";
   if (shift_.count() != 0)
     line += "; times shifted by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
             " s, because the system clock was set";
   log_.write_always(log::LogLevel::Info, line);
 }
 
-void Program::lose_connection(const char* why) {
+void Program::note_lost_connection(const char* why) {
   ++connections_lost_;
   log_.warning(std::string("upgrade: a connection was dropped: ") + why);
 }
 
 // Returns the callbacks that handle messages from the old process until it ends.
-upgrade::HandoffReceiver::Callbacks Program::predecessor() {
+upgrade::HandoffReceiver::Callbacks Program::old_process_callbacks() {
   return {.take =
               [this](upgrade::ReceivedConnection arrived) {
                 if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
                 // If this process has itself handed over in the meantime, it passes the connection on.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
-                  lose_connection("the new process did not accept it");
+                  note_lost_connection("the new process did not accept it");
               },
-          .lost = [this] { lose_connection("no file descriptors are left"); },
+          .lost = [this] { note_lost_connection("no file descriptors are left"); },
           .change_foreign_permits =
               [this](const std::vector<std::string>& lines) { change_foreign_permits(lines); },
           .ended =

@@ -14,11 +14,11 @@ net::Task<void> lookup(redis::Store& store, proxy::RedisLookup& lookup, bool sta
     now = lookup.outcome.debited_at;
     co_return;
   }
-  auto asked = lookup.charge;
-  auto ec = co_await store.peek(asked, lookup.outcome, now);
+  auto charge = lookup.charge;
+  auto ec = co_await store.peek(charge, lookup.outcome, now);
   if (!ec && state_only && lookup.outcome.allowed) {
-    asked.cost = 0;
-    ec = co_await store.peek(asked, lookup.outcome, now);
+    charge.cost = 0;
+    ec = co_await store.peek(charge, lookup.outcome, now);
   }
   if (ec) lookup.error = ec.message();
 }

@@ -41,7 +41,7 @@ Reloading::Reloading(FileThread& thread, std::string file, const config::Setting
 
 void Reloading::ask(Done done) {
   if (reading_) {
-    asked_again_ = true;
+    requested_again_ = true;
     next_.push_back(std::move(done));
     return;
   }
@@ -76,7 +76,7 @@ void Reloading::finish(const ReloadReport& report) {
   if (report.ok()) since_ = std::chrono::system_clock::now();
   for (const auto& done : std::exchange(waiting_, {}))
     if (done) done(report);
-  if (!std::exchange(asked_again_, false)) return;
+  if (!std::exchange(requested_again_, false)) return;
   waiting_ = std::exchange(next_, {});
   begin();
 }

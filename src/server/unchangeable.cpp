@@ -29,7 +29,7 @@ class Comparison {
   }
   // Compares values without showing them, because they must not appear in the log.
   template <class Value>
-  void same_unsaid(const char* key, const Value& running, const Value& wanted) {
+  void same_hidden(const char* key, const Value& running, const Value& wanted) {
     if (!(running == wanted)) mistake(key, "found a different value than the running one");
   }
   void mistake(const char* key, const std::string& what) {
@@ -63,9 +63,9 @@ std::vector<std::string> find_unchangeable(const config::Settings& running, cons
     comparison.same("server.max_head", std::size_t{running.server.max_head},
                     std::size_t{wanted.server.max_head});
   comparison.same("admin.address", running.admin.address, wanted.admin.address);
-  comparison.same_unsaid("admin.token", running.admin.token, wanted.admin.token);
+  comparison.same_hidden("admin.token", running.admin.token, wanted.admin.token);
   comparison.same("admin.top", running.admin.top, wanted.admin.top);
-  comparison.same_unsaid("log.fields", running.log.fields, wanted.log.fields);
+  comparison.same_hidden("log.fields", running.log.fields, wanted.log.fields);
   comparison.same("log.access", running.log.access, wanted.log.access);
   if (running.tracing.has_value() != wanted.tracing.has_value())
     comparison.mistake("tracing", wanted.tracing ? "found the table; weir runs without it"
@@ -75,8 +75,8 @@ std::vector<std::string> find_unchangeable(const config::Settings& running, cons
                        "found another endpoint, headers, ca, service, max_queue, interval or timeout");
   comparison.same("state.memory.max_keys", running.state.max_keys, wanted.state.max_keys);
   comparison.same("state.memory.snapshot", running.state.snapshot, wanted.state.snapshot);
-  comparison.same_unsaid("state.key_secret", running.state.key_secret, wanted.state.key_secret);
-  comparison.same_unsaid("state.redis", running.state.redis, wanted.state.redis);
+  comparison.same_hidden("state.key_secret", running.state.key_secret, wanted.state.key_secret);
+  comparison.same_hidden("state.redis", running.state.redis, wanted.state.redis);
   if (!config::needs_redis(running) && config::needs_redis(wanted))
     comparison.mistake("rule.store", "found the first rule that is kept in Redis");
   if (!config::takes_leases(running) && config::takes_leases(wanted))

@@ -85,7 +85,7 @@ class Reloading {
   const std::function<ReloadReport(FreshConfiguration)> apply_;
   std::vector<Done> waiting_;  // callbacks of requests that get the result of the reading under way
   std::vector<Done> next_;     // callbacks of requests that get the result of the next reading
-  bool asked_again_ = false;
+  bool requested_again_ = false;
   bool reading_ = false;  // true while a reading runs, or waits for other jobs of the thread
   std::uint64_t succeeded_ = 0;
   std::uint64_t failed_ = 0;

@@ -7,9 +7,9 @@ namespace weir::server {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{10};
+constexpr std::chrono::milliseconds kPollInterval{10};
 // Time that weir needs after the drain to write the snapshot file and the last log lines.
-constexpr std::chrono::seconds kForTheRest{60};
+constexpr std::chrono::seconds kTimeAfterDrain{60};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void Supervision::start(std::vector<net::Executor> loops, std::function<bool()> 
 
 void Supervision::await_ready() {
   if (accepts_()) return ready();
-  watch_timer_.expires_after(kLook);
+  watch_timer_.expires_after(kPollInterval);
   watch_timer_.async_wait([this](const net::ErrorCode& error) {
     if (!error) await_ready();
   });
@@ -52,12 +52,12 @@ void Supervision::ready(const std::string& status) {
 void Supervision::stopping(base::Duration drain) {
   watch_timer_.cancel();
   heartbeat_.stop_watching_workers();
-  notify_.stopping("completing open requests", drain + kForTheRest);
+  notify_.stopping("completing open requests", drain + kTimeAfterDrain);
 }
 
 void Supervision::stopping_after(base::Duration delay, base::Duration drain) {
   watch_timer_.cancel();
-  notify_.stopping("not ready any more; serving until drain_delay is over", delay + drain + kForTheRest);
+  notify_.stopping("not ready any more; serving until drain_delay is over", delay + drain + kTimeAfterDrain);
 }
 
 void Supervision::hand_over(int process) {
