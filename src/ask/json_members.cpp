@@ -1,5 +1,7 @@
 #include "ask/json_members.hpp"
 
+#include "weir/base/edit_distance.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -33,21 +35,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNa
 constexpr std::size_t kMostEdits = 2;
 constexpr std::size_t kMostShown = 40;  // the most octets of a name that an error repeats
 
-// Returns how many letters must be added, removed or replaced to make one name from the other (Levenshtein).
-std::size_t edits_between(std::string_view one, std::string_view other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] = i;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    auto diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < other.size(); ++j) {
-      const auto replaced = diagonal + (one[i] == other[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string_view nearest(std::string_view name, std::span<const std::string_view> members) {
   const auto exists = [&](std::string_view member) {
     return std::find(members.begin(), members.end(), member) != members.end();
@@ -56,10 +43,10 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
     if (other == name && exists(member)) return member;
   if (name.size() > kMostShown) return {};
   const auto closer = [&](std::string_view a, std::string_view b) {
-    return edits_between(name, a) < edits_between(name, b);
+    return base::edit_distance(name, a) < base::edit_distance(name, b);
   };
   const auto best = std::min_element(members.begin(), members.end(), closer);
-  return edits_between(name, *best) <= kMostEdits ? *best : std::string_view{};
+  return base::edit_distance(name, *best) <= kMostEdits ? *best : std::string_view{};
 }
 
 }  // namespace

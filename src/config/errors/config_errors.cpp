@@ -1,30 +1,12 @@
 #include "weir/config/config_errors.hpp"
 
+#include "weir/base/edit_distance.hpp"
+
 #include <algorithm>
-#include <numeric>
 
 namespace weir::config {
 
 namespace {
-
-// Returns the number of edits that turn one word into the other (optimal string alignment distance). An edit
-// inserts, deletes or replaces a character, or swaps two neighbours.
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
-  std::iota(last.begin(), last.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const bool same = from[i - 1] == to[j - 1];
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[to.size()];
-}
 
 // Returns the text with control characters replaced, so that a terminal can show it.
 std::string printable(std::string_view text) {
@@ -69,7 +51,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {
-    const auto edits = distance(word, name);
+    const auto edits = base::edit_distance(word, name);
     if (edits >= best) continue;
     best = edits;
     found = name;

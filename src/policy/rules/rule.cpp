@@ -2,9 +2,10 @@
 
 #include "policy/rules/pieces.hpp"
 
+#include "weir/base/edit_distance.hpp"
+
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 namespace weir::policy {
 
@@ -45,26 +46,9 @@ constexpr std::array kWords = {
     Word{"domain", Attribute::Domain, false},
 };
 
-// Returns the Levenshtein distance: the number of letters to insert, remove or replace to turn `a` into `b`.
-// Stores only one row of the table at a time.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string_view nearest(std::string_view word) {
   const auto closer = [&](const Word& a, const Word& b) {
-    return distance(word, a.text) < distance(word, b.text);
+    return base::edit_distance(word, a.text) < base::edit_distance(word, b.text);
   };
   return std::min_element(kWords.begin(), kWords.end(), closer)->text;
 }
