@@ -21,8 +21,7 @@ namespace weir::replay {
 enum class Verdict : std::uint8_t {
   Admitted,
   Refused,
-  Unmet,   // refused: the request lacked a value that a rule needs
-  Closed,  // refused: the store (Redis) of a rule did not answer
+  Unmet,  // refused: the request lacked a value that a rule needs
 };
 
 // The decision of one rule in a log line. Members as in observe::AppliedRule. `asks`: a digest of what the
