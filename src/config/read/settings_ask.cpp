@@ -54,7 +54,6 @@ void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadCon
   (listener.serves == Serves::Proxy && !misspelt ? context.proxies : context.answers) = true;
   if (misspelt) return;
   auto& ask = listener.ask;
-  const net::AskOptions usual;
   read_permit_ttl(table, ask);
   ask.max_permits = static_cast<std::size_t>(table.whole("max_permits"));
   ask.together = table.text("descriptors") == "together";
@@ -64,11 +63,9 @@ void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadCon
     read_ask_token(table, listener);
   else if (table.mentions("token"))
     refuse_key(table, "token", decide + " or " + rls);
-  if (listener.serves != Serves::Decide && ask.permit_ttl != usual.permit_ttl)
-    refuse_key(table, "permit_ttl", decide);
-  if (listener.serves != Serves::Decide && ask.max_permits != usual.max_permits)
-    refuse_key(table, "max_permits", decide);
-  if (listener.serves != Serves::Rls && ask.together != usual.together) refuse_key(table, "descriptors", rls);
+  for (const char* key : {"permit_ttl", "max_permits"})
+    if (listener.serves != Serves::Decide && table.has(key)) refuse_key(table, key, decide);
+  if (listener.serves != Serves::Rls && table.has("descriptors")) refuse_key(table, "descriptors", rls);
 }
 
 void read_question_conditions(const TableReader& table, const ReadContext& context, policy::Match& match) {

@@ -116,6 +116,13 @@ TEST(AskListener, RejectsSettingsOfOtherKindsOfListeners) {
       mistakes_in(asked("serves = \"rls\"\npermit_ttl = \"5s\"\nmax_permits = 7\n")),
       ElementsAre(HasSubstr("4: listener[#1].permit_ttl: only a listener with serves = \"decide\""),
                   HasSubstr("5: listener[#1].max_permits: only a listener with serves = \"decide\"")));
+  EXPECT_THAT(
+      mistakes_in(asked("serves = \"rls\"\npermit_ttl = \"60s\"\nmax_permits = 10000\n")),
+      ElementsAre(HasSubstr("permit_ttl: only a listener"), HasSubstr("max_permits: only a listener")))
+      << "the defaults";
+  EXPECT_THAT(mistakes_in(asked("serves = \"decide\"\ndescriptors = \"together\"\n")),
+              ElementsAre(HasSubstr("descriptors: only a listener with serves = \"rls\"")))
+      << "the default";
   EXPECT_THAT(mistakes_in(asked("serves = \"rls\"\nprotocols = [\"http/1.1\"]\n")),
               ElementsAre("weir.toml:4: listener[#1].protocols: found \"http/1.1\" with serves = \"rls\", "
                           "but gRPC needs HTTP/2; expected [\"h2c\"], or remove this key"));
