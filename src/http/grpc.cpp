@@ -57,6 +57,14 @@ bool is_grpc(const Fields& fields) noexcept {
   return type != nullptr && is_grpc_type(type->value);
 }
 
+bool is_grpc_in_protobuf(const Fields& fields) noexcept {
+  if (!is_grpc(fields)) return false;
+  const auto type = find_field(fields, FieldId::ContentType)->value;
+  auto subtype = type.substr(kGrpc.size(), type.find(';') - kGrpc.size());
+  while (subtype.ends_with(' ') || subtype.ends_with('\t')) subtype.remove_suffix(1);
+  return subtype.empty() || equal_ignoring_case(subtype, "+proto");
+}
+
 unsigned grpc_status_of(unsigned status) noexcept {
   enum : unsigned {
     kUnknown = 2,

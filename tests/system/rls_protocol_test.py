@@ -142,6 +142,15 @@ class Faults(ProtocolTestCase):
         answer, _ = self.octets(self.server, b"{}", path="/v1/decide", kind="application/json")
         self.assertEqual((answer.status, answer["content-type"]), (415, "application/json"))
 
+    def test_messages_in_another_encoding_are_unimplemented(self):
+        errors = self.server.metric("weir_decide_questions_total", api="rls", result="error")
+        _, status = self.octets(self.server, framed(self.good), kind="application/grpc+json")
+        self.assertEqual(status["grpc-status"], "12")
+        self.assertIn("application/grpc+proto", status["grpc-message"])
+        self.assertEqual(self.server.metric("weir_decide_questions_total", api="rls", result="error"), errors + 1)
+        for kind in ("application/grpc+proto", "application/grpc; charset=utf-8"):
+            self.assertEqual(self.octets(self.server, framed(self.good), kind=kind)[1]["grpc-status"], "0", kind)
+
     def test_call_that_is_no_post_gets_405(self):
         with Http2Client(self.server.port) as client:
             stream = client.open("GET", SHOULD_RATE_LIMIT, [("content-type", "application/grpc")])

@@ -16,6 +16,9 @@ namespace weir::http {
 [[nodiscard]] bool is_grpc_type(std::string_view content_type) noexcept;
 // Returns true if the request is a gRPC call by its Content-Type.
 [[nodiscard]] bool is_grpc(const Fields& fields) noexcept;
+// Returns true if the request is a gRPC call whose messages are in protobuf: its Content-Type has the subtype
+// "+proto" or none.
+[[nodiscard]] bool is_grpc_in_protobuf(const Fields& fields) noexcept;
 
 // Returns the grpc-status that corresponds to an HTTP status of weir's own: 8 for 429, 14 for 503.
 [[nodiscard]] unsigned grpc_status_of(unsigned status) noexcept;

@@ -59,8 +59,9 @@ policy::DescriptorEntry read_entry(std::string_view text) {
   return entry;
 }
 
-std::uint64_t read_number(std::string_view text) {
-  std::uint64_t number = 0;
+// Reads a UInt64Value. `number`: the value of an earlier field with the same number, which remains if this
+// one has no value. Protobuf merges such fields, and so the last value counts.
+std::uint64_t read_number(std::string_view text, std::uint64_t number) {
   auto reader = reader_of(text);
   while (reader.next()) {
     if (is_at(reader, kUInt64Value, pbf_wire_type::varint))
@@ -81,7 +82,7 @@ std::string_view read_descriptor(std::string_view text, policy::Descriptor& desc
       descriptor.entries.push_back(read_entry(text_at(reader)));
       if (descriptor.entries.back().key.empty()) return "an entry of a descriptor has no key";
     } else if (is_at(reader, kDescriptorHitsAddend, pbf_wire_type::length_delimited)) {
-      const auto hits = read_number(text_at(reader));
+      const auto hits = read_number(text_at(reader), descriptor.cost.value_or(0));
       if (hits > limit::kMaxCost) return "hits_addend of a descriptor must be at most 2147483648";
       descriptor.cost = hits;
     } else if (is_at(reader, kDescriptorNegativeHits, pbf_wire_type::varint)) {
@@ -107,6 +108,7 @@ std::string_view read_call(std::string_view message, RlsCall& call) {
     } else if (is_at(reader, kRequestHitsAddend, pbf_wire_type::varint)) {
       const auto hits = reader.get_uint32();
       if (hits > limit::kMaxCost) return "hits_addend must be at most 2147483648";
+      call.hits.reset();  // the last value counts, and 0 is the value of a call without the field
       if (hits != 0) call.hits = hits;
     } else {
       reader.skip();

@@ -197,9 +197,19 @@ net::Task<Ending> serve_unary(AskCall& call, const UnaryMethod& method) {
   co_return co_await method.serve(call, reply, message.text);
 }
 
-// Fails a call whose deadline weir cannot read, as the libraries of gRPC do.
-net::Task<Ending> refuse_timeout(AskCall& call) {
+// Returns true if weir can read the encoding of the messages and the deadline of a call.
+bool is_readable(const http::Fields& fields) noexcept {
+  const bool has_deadline = http::find_field(fields, "grpc-timeout") != nullptr;
+  return http::is_grpc_in_protobuf(fields) && (!has_deadline || http::grpc_timeout(fields));
+}
+
+// Fails a call that is not readable, as the libraries of gRPC do.
+net::Task<Ending> refuse_unreadable(AskCall& call) {
   GrpcReply reply(call);
+  if (!http::is_grpc_in_protobuf(call.buffers.head.fields))
+    co_return co_await reply.fail(
+        GrpcStatus::Unimplemented,
+        "messages must be in protobuf; send content-type application/grpc or application/grpc+proto");
   co_return co_await reply.fail(GrpcStatus::Internal,
                                 "grpc-timeout is malformed; write 1 to 8 digits and a unit, such as 250m");
 }
@@ -210,9 +220,9 @@ net::Task<Ending> serve_rls(AskCall& call) {
   const auto& head = call.buffers.head;
   if (!http::is_grpc(head.fields)) return call.error(415, "this listener serves only gRPC calls");
   if (head.method != "POST") return call.error(405, "a gRPC call is a POST request", "Allow: POST\r\n");
-  if (http::find_field(head.fields, "grpc-timeout") != nullptr && !http::grpc_timeout(head.fields)) {
+  if (!is_readable(head.fields)) {
     if (head.path == kUnaryMethods[0].path) count_wrong_call(call);
-    return refuse_timeout(call);
+    return refuse_unreadable(call);
   }
   for (const auto& method : kUnaryMethods)
     if (method.path == head.path) return serve_unary(call, method);

@@ -25,6 +25,16 @@ TEST(Grpc, IsRecognisedByItsContentType) {
   EXPECT_FALSE(is_grpc({}));
 }
 
+TEST(Grpc, MessagesAreInProtobufUnlessTheContentTypeNamesAnotherEncoding) {
+  for (const auto* type : {"application/grpc", "application/grpc+proto", "application/grpc;x=y",
+                           "application/grpc+Proto ; x=+json"})
+    EXPECT_TRUE(is_grpc_in_protobuf(fields_with("content-type", type, FieldId::ContentType))) << type;
+  for (const auto* type : {"application/grpc+json", "application/grpc+", "application/grpc+prot",
+                           "application/grpc+proto2", "application/grpc+json; x=y", "application/json"})
+    EXPECT_FALSE(is_grpc_in_protobuf(fields_with("content-type", type, FieldId::ContentType))) << type;
+  EXPECT_FALSE(is_grpc_in_protobuf({}));
+}
+
 TEST(Grpc, EachHttpStatusOfWeirHasAGrpcStatus) {
   const std::pair<unsigned, unsigned> statuses[] = {{400, 3},  {401, 16}, {403, 7}, {404, 12}, {408, 4},
                                                     {413, 8},  {429, 8},  {431, 8}, {500, 13}, {502, 14},

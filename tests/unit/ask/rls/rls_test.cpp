@@ -90,6 +90,26 @@ TEST(RlsCall, DescriptorsMayStateTheirOwnCost) {
   EXPECT_EQ(read->descriptors[0].cost, 90U);
 }
 
+// Protobuf: the last value of a repeated field counts, and repeated messages are merged.
+TEST(RlsCall, LastValueOfARepeatedCostCounts) {
+  const auto hits_of = [](const std::string& more) { return read_rls_call(simple_call(7) + more)->hits; };
+  EXPECT_EQ(hits_of("\x18\x05"), 5U);
+  EXPECT_EQ(hits_of(std::string("\x18\x00", 2)), std::nullopt);
+  EXPECT_EQ(hits_of(std::string("\x18\x00\x18\x03", 4)), 3U);
+  for (const auto& [last, cost] : {std::pair(std::string("\x08\x00", 2), 0U), {"\x08\x05", 5U}, {"", 90U}}) {
+    std::string text;
+    pbf_writer call(text);
+    call.add_string(1, "edge");
+    {
+      pbf_writer descriptor(call, 2);
+      add_entry(descriptor, "tokens", "all");
+      pbf_writer(descriptor, 3).add_uint64(1, 90);
+      descriptor.add_message(3, last);
+    }
+    EXPECT_EQ(read_rls_call(text)->descriptors[0].cost, cost);
+  }
+}
+
 TEST(RlsCall, FieldsThatWeirDoesNotKnowAreSkipped) {
   std::string text;
   pbf_writer call(text);
