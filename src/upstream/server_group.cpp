@@ -96,17 +96,16 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   }
 }
 
-// Shares the older member's state only if both members have the same `limit`, and both or neither have
-// `max_in_flight`. Otherwise leave() could subtract a request that enter() did not count.
+// Shares the older member's bucket only if both members have the same `limit`, because the units in the
+// bucket belong to that limit.
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
                             const Member* older, std::shared_ptr<ServerControl> control)
     : server_group_(server_group),
       name_(std::move(server.name)),
       settings_(settings),
-      known_(older != nullptr && older->settings_.limit == settings.limit &&
-                     (older->settings_.max_in_flight == 0) == (settings.max_in_flight == 0)
-                 ? older->known_
-                 : std::make_shared<ServerState>(std::move(server.addresses))),
+      known_(older != nullptr ? older->known_ : std::make_shared<ServerState>(std::move(server.addresses))),
+      spent_(older != nullptr && older->settings_.limit == settings.limit ? older->spent_
+                                                                          : std::make_shared<limit::Cell>()),
       control_(std::move(control)) {}
 
 // A server without an address starts down. This is not logged, because the failed look-up is already in the
@@ -205,9 +204,9 @@ std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) no
 
 std::optional<base::Duration> ServerGroup::Member::spend(base::TimePoint now) noexcept {
   const std::scoped_lock lock(known_->mutex);
-  const auto step = settings_.limit->step(known_->spent, now, 1);
+  const auto step = settings_.limit->step(*spent_, now, 1);
   if (!step.outcome.allowed) return step.outcome.retry_after;
-  known_->spent = step.next;
+  *spent_ = step.next;
   return std::nullopt;
 }
 
@@ -215,13 +214,13 @@ bool ServerGroup::Member::would_enter(base::TimePoint now) const noexcept {
   if (!has_room()) return false;
   if (!settings_.limit) return true;
   const std::scoped_lock lock(known_->mutex);
-  return settings_.limit->step(known_->spent, now, 1).outcome.allowed;
+  return settings_.limit->step(*spent_, now, 1).outcome.allowed;
 }
 
 void ServerGroup::Member::give_back_unit(base::TimePoint now) noexcept {
   if (!settings_.limit) return;
   const std::scoped_lock lock(known_->mutex);
-  known_->spent = limit::refund(*settings_.limit, known_->spent, now, 1);
+  *spent_ = limit::refund(*settings_.limit, *spent_, now, 1);
 }
 
 std::vector<Server> ServerGroup::servers() const {

@@ -141,6 +141,9 @@ class ServerGroup {
     const std::string name_;
     const ServerSettings settings_;
     const std::shared_ptr<ServerState> known_;  // shared with older groups, whose requests may still run
+    // the bucket of the server's `limit`, protected by known_->mutex; shared with older groups that have the
+    // same `limit`
+    const std::shared_ptr<limit::Cell> spent_;
     // also shared with older groups, even if the group starts with a new ServerState
     const std::shared_ptr<ServerControl> control_;
   };
@@ -148,8 +151,8 @@ class ServerGroup {
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
   // before a reload. A server whose name is in both groups keeps what operators changed. If its addresses are
   // the same, too, it also keeps its state, and the requests of both groups count towards `max_in_flight`.
-  // But a server starts with a new state if the reload changed its `limit`, or added or removed its
-  // `max_in_flight` or the upstream's `health`. Throws if TLS cannot be set up as configured.
+  // But all servers start with a new state if the reload added or removed the upstream's `health`. A changed
+  // `limit` starts with nothing used. Throws if TLS cannot be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;

@@ -1,5 +1,5 @@
-// ServerState is what weir has learned about one server: its health, its present addresses, and how much of
-// its bounds is used. The server groups before and after a reload share it, and all workers use it.
+// ServerState is what weir has learned about one server: its health, its present addresses, and its requests
+// in flight. The server groups before and after a reload share it, and all workers use it.
 #pragma once
 
 #include "weir/net/listener.hpp"
@@ -35,7 +35,6 @@ struct ServerState {
   std::uint64_t failures = 0;                  // protected by the mutex
   OutageLog outages;                           // protected by the mutex
   std::uint64_t random;                        // protected by the mutex
-  limit::Cell spent;                           // the bucket of the server's `limit`; protected by the mutex
   std::shared_ptr<const Addresses> addresses;  // protected by the mutex
   std::size_t first = 0;                       // index into `addresses`; protected by the mutex
 };

@@ -124,6 +124,56 @@ TEST_F(PoolTest, LeaseHasNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   EXPECT_FALSE(p.lease({.now = now}));
 }
 
+TEST_F(PoolTest, ReloadOfLimitsAndWeightsKeepsEjectionsAndSlowStart) {
+  open(3);
+  fail(0);
+  fail(1);
+  server_group->member(1).answered(now, now);
+  for (auto& server : settings.servers) {
+    server.limit = limit::TokenBucket::make({.count = 5, .period = base::Duration{1'000'000}}, 5).value();
+    server.max_in_flight = 9;
+    server.weight = 10;
+  }
+  ServerGroup newer(settings, servers, {}, &*server_group);
+  EXPECT_FALSE(newer.member(0).serves());
+  EXPECT_EQ(newer.member(0).ejections(), 1U);
+  EXPECT_EQ(newer.member(1).weight(now), kFullWeight) << "a tenth of the new weight";
+  EXPECT_EQ(newer.member(2).weight(now), 10 * kFullWeight);
+  newer.member(0).answered(now, now);
+  EXPECT_TRUE(server_group->member(0).serves()) << "requests that began before the reload";
+}
+
+TEST_F(PoolTest, ReloadThatChangesALimitStartsWithNothingUsed) {
+  open(1);
+  const auto set = [&](std::uint32_t count) {
+    settings.servers[0].limit =
+        limit::TokenBucket::make({.count = count, .period = base::Duration{1'000'000}}, count).value();
+  };
+  set(1);
+  reopen();
+  EXPECT_FALSE(server_group->member(0).enter(now));
+  ServerGroup same(settings, servers, {}, &*server_group);
+  EXPECT_TRUE(same.member(0).enter(now)) << "the unit is used";
+  set(2);
+  ServerGroup other(settings, servers, {}, &same);
+  EXPECT_FALSE(other.member(0).enter(now));
+  EXPECT_FALSE(other.member(0).enter(now));
+  EXPECT_TRUE(other.member(0).enter(now));
+}
+
+TEST_F(PoolTest, ReloadThatAddsMaxInFlightCountsRequestsThatBeginLater) {
+  open(1);
+  EXPECT_FALSE(server_group->member(0).enter(now));
+  settings.servers[0].max_in_flight = 1;
+  ServerGroup newer(settings, servers, {}, &*server_group);
+  EXPECT_FALSE(newer.member(0).enter(now));
+  server_group->member(0).leave();
+  EXPECT_FALSE(newer.member(0).has_room())
+      << "the request of before was not counted, and so is not subtracted";
+  newer.member(0).leave();
+  EXPECT_TRUE(newer.member(0).has_room());
+}
+
 TEST_F(PoolTest, LaterRetryAfterNeverShortensThePauseOfAnUpstream) {
   open(1);
   server_group->pause_until(now + base::Duration{5});
