@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Keys of tokens that weir fetches from a URL: unknown keys, an unreachable issuer, reloads, and the bounds on waiting requests."""
 
+import json
 import pathlib
 import random
 import signal
@@ -8,8 +9,9 @@ import tempfile
 import threading
 import time
 
-from harness import BELOW_EPHEMERAL, PATIENCE, Client, TestCase, Upstream, Weir, config, eventually, get, logged_requests, main, rule, \
-    run_weir, together
+from ask_client import Asker
+from harness import BELOW_EPHEMERAL, PATIENCE, Client, TestCase, Upstream, Weir, config, eventually, get, logged_requests, main, request_bytes, \
+    rule, run_weir, together
 from http2_client import Http2Client
 from key_issuer import Ed25519Issuer, KeyServer, server_tls
 from lineage import Lineage, adopt_orphans
@@ -200,6 +202,23 @@ class TokenKeys(TestCase):
         self.assertEqual(get(lineage.port, "/api", authorization=f"Bearer {self.issuer.token('1')}").status, 200)
         self.assertEqual(metric(lineage.admin, "weir_token_key_fetches_total", outcome="ok"), 1)
         self.assertEqual(len(self.keys.exchanges), 2)
+
+    def test_question_that_waits_for_keys_in_an_upgrade_gets_503(self):
+        adopt_orphans()
+        answers = threading.Event()
+        self.addCleanup(answers.set)
+        self.keys.gate = lambda: answers.wait(2 * PATIENCE)
+        text = self.text(timeout="1min").replace("[[listener]]", '[[listener]]\nserves = "decide"')
+        lineage = self.start(Lineage(text))
+        with Asker(lineage.port) as asker:
+            question = {"path": "/api", "headers": {"Authorization": f"Bearer {self.issuer.token('1')}"}}
+            asker.send(request_bytes("POST", "/v1/decide", {}, json.dumps(question).encode()))
+            eventually(lambda: metric(lineage.admin, "weir_token_key_waiting") == 1, "the question waits")
+            lineage.upgrade()
+            answers.set()
+            response = asker.read().json()
+            self.assertEqual((response["allowed"], response["status"]), (False, 503))
+            self.assertTrue(asker.decide(question)["allowed"], "the new process decides")
 
     def test_check_command_shows_the_url_and_fetches_no_keys(self):
         status, output, errors = run_weir("check", config=self.text())

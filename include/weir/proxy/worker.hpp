@@ -104,10 +104,13 @@ class Worker {
   // Returns the size of a block in bytes. The largest allowed head fits into half a block.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
 
+  // Returns true if a new process takes over the state of the limiters, or has done so. Later charges in the
+  // memory of this process do not reach the new process.
+  [[nodiscard]] bool is_handing_over() const noexcept { return retiring || decision_pause.is_on(); }
   // Returns the time when the hand-over of state to a new process began. Later charges and changes in the
   // memory of this process do not reach the new process. Returns TimePoint::max() if there is no upgrade.
   [[nodiscard]] base::TimePoint lost_from() const noexcept {
-    return retiring || decision_pause.is_on() ? paused_at : base::TimePoint::max();
+    return is_handing_over() ? paused_at : base::TimePoint::max();
   }
 
   // Returns scratch memory for one exchange. The exchange must return it with give_back().

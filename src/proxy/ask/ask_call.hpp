@@ -56,7 +56,8 @@ class AskCall {
 
   // Decides about a question, and counts it. If the asker has disconnected, the answer's status is 0. Askers
   // of the decide API get a permit if the question wants one, or if an applied rule needs a settlement.
-  // With Question::answer_waits, returns when the request may go on.
+  // With Question::answer_waits, returns when the request may go on. If a new process takes over in an
+  // upgrade, decides nothing, and returns an error with the status 503.
   [[nodiscard]] net::Task<ask::Answer> decide(ask::Question question, observe::AskApi api);
   // Must be called when the answer with the permits was sent. Otherwise the call refunds the charges of these
   // permits at its end, because the asker does not know the permits.
@@ -77,6 +78,7 @@ class AskCall {
  private:
   [[nodiscard]] bool is_grpc() const noexcept;
   [[nodiscard]] LocalError fault_of(BodySource::Status status) const noexcept;
+  [[nodiscard]] ask::Answer answer_during_upgrade(observe::AskApi api);
   [[nodiscard]] net::Task<void> await_departure(QuestionExchange& question, ask::Answer& answer);
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 

@@ -176,7 +176,9 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
     co_await wait.run();
   }
   auto& watch = context_.watch;
-  if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop)
+  // a new process may decide about the limits by now, and the asker can ask that process
+  const bool is_late_question = context_.report.is_question && context_.worker.is_handing_over();
+  if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop || is_late_question)
     co_return co_await give_up_waiting();
   watch.clear_late();
   co_return co_await verify_and_decide();

@@ -46,7 +46,7 @@ net::Task<void> Http2Stream::serve() {
   if (gone_) co_return;
   // Refuses the request: a new process decides from now on. The client repeats the request on another
   // connection (RFC 9113 §8.7).
-  if (worker.retiring || worker.decision_pause.is_on()) {
+  if (worker.is_handing_over()) {
     connection_.leave();
     refused_ = true;
     co_return;
