@@ -1,12 +1,8 @@
 #include "replay/cases.hpp"
 
-#include "replay/beyond.hpp"
-
 #include "weir/base/hex.hpp"
-#include "weir/http/target.hpp"
 #include "weir/policy/client_text.hpp"
 #include "weir/policy/key_values.hpp"
-#include "weir/policy/redaction.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,17 +16,6 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Stands for the token of a request if weir did not verify the token. With this text instead of claims, the
-// replay leaves out rules that need claims of the token, as weir did.
-constexpr std::string_view kUnverified = "?";
-
-// Returns the decision of the rule in the line, or the decision number `nth` if the rule applied to several
-// descriptors of a question; null if there is none.
-const LoggedRule* logged_rule(const LogLine& line, const policy::Rule& rule, std::size_t nth = 0) noexcept {
-  for (const auto& logged : line.rules)
-    if (logged.rule == rule.name && nth-- == 0) return &logged;
-  return nullptr;
-}
 
 RuleOutcome outcome_of(std::string_view word) noexcept {
   const auto& words = observe::kRuleOutcomeNames;
@@ -38,154 +23,15 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
 }
 
-// Sets the head's path and query from the request target (RFC 9112 §3.2). The target is valid, because weir
-// checked the target of the real request.
-void split_target(http::RequestHead& head, std::string_view rest) {
-  if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
-    rest.remove_prefix(scheme + 3);
-    rest.remove_prefix(std::min(rest.find_first_of("/?"), rest.size()));
-  }
-  const auto question = std::min(rest.find('?'), rest.size());
-  const bool of_all =
-      rest.empty() &&
-      head.method == "OPTIONS";  // an OPTIONS request without a path had the target "*" (RFC 9112 §3.2.4)
-  head.path = of_all          ? std::string_view("*")
-              : question == 0 ? std::string_view("/")
-                              : rest.substr(0, question);
-  head.query = rest.substr(std::min(question + 1, rest.size()));
-}
-
 }  // namespace
 
 Cases::Cases(const Candidate& candidate)
-    : facts(candidate.rules.size()), candidate_(candidate), finder_(candidate.rules) {
-  for (const auto& rule : candidate.rules) {
-    names.rules.push_back(rule.name);
-    auto& fact = facts[rule.index];
-    fact.beyond = beyond_log(rule);
-    fact.parameters = asked_parameters(rule);
-    fact.descriptors = compared_descriptors(rule);
-    if (!fact.beyond.empty())
-      logged_rules_.push_back(&rule);
-    else if (fact.beyond = asked_of_questions(rule); !fact.beyond.empty())
-      of_questions_.push_back(&rule);
-  }
-  for (const auto& route : candidate.routes) {
-    routes_beyond = routes_beyond || !beyond_log(route.match).empty();
-    for (auto& name : asked_parameters(route.match)) route_parameters_.push_back(std::move(name));
-  }
-}
-
-// Takes the values of a question. From the first question on, the replay tests the rules that need such
-// values.
-void Cases::take_question(const LogLine& line) {
-  has_question_ = line.is_question;
-  if (!has_question_) return;
-  for (const auto* rule : of_questions_) facts[rule->index].beyond.clear();
-  request_.domain = line.question.domain;
-  request_.descriptors = line.question.descriptors;
-  request_.stated_cost = line.question.cost;
-}
-
-// Finds the rules that need a value that this line hides: a query parameter, or a value of a question that
-// the rule compares. From this line on, the replay uses the logged decisions of these rules.
-void Cases::find_hidden(const LogLine& line) {
-  const auto& hidden = line.question.hidden;
-  if (head_.query.find(policy::kHiddenValue) == std::string_view::npos && hidden.empty()) return;
-  const auto in_query = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
-  routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), in_query);
-  for (const auto& rule : candidate_.rules) {
-    auto& fact = facts[rule.index];
-    if (!fact.beyond.empty()) continue;
-    const auto parameter = std::find_if(fact.parameters.begin(), fact.parameters.end(), in_query);
-    const auto value =
-        std::find_first_of(fact.descriptors.begin(), fact.descriptors.end(), hidden.begin(), hidden.end());
-    if (parameter != fact.parameters.end())
-      fact.beyond = "the parameter " + *parameter;
-    else if (value != fact.descriptors.end())
-      fact.beyond = "the value of the descriptor " + *value;
-    else
-      continue;
-    logged_rules_.push_back(&rule);
-    std::erase(of_questions_, &rule);
-  }
-}
-
-// Returns the rules that may match the line. Leaves out the rules whose logged decisions are used.
-policy::RuleList Cases::find_rules() {
-  const auto rules = finder_.find(candidate_.rules, request_, found_);
-  if (logged_rules_.empty() && (has_question_ || of_questions_.empty())) return rules;
-  const auto& waiting = of_questions_;
-  std::vector<const policy::Rule*> plain;
-  for (const auto& rule : rules) {
-    const bool waits = !has_question_ && std::find(waiting.begin(), waiting.end(), &rule) != waiting.end();
-    if (!waits && facts[rule.index].beyond.empty()) plain.push_back(&rule);
-  }
-  found_.rules = std::move(plain);
-  return policy::RuleList(std::span<const policy::Rule* const>(found_.rules));
-}
-
-void Cases::take_route_named(std::string_view name) {
-  request_.route = name;
-  const auto& routes = candidate_.routes;
-  const auto found =
-      std::find_if(routes.begin(), routes.end(), [&](const auto& route) { return route.name == name; });
-  if (found != routes.end())
-    policy::take_route(routes, static_cast<std::size_t>(found - routes.begin()), request_);
-}
-
-// Takes the factors of rules with `adapt` (which scales their limits) from the line. A rule that the line
-// does not mention gets its whole limit.
-void Cases::take_factors(const LogLine& line) {
-  for (const auto& rule : candidate_.rules) {
-    if (!rule.adapt) continue;
-    const auto* logged = logged_rule(line, rule);
-    factors_.set(rule.index, logged != nullptr ? logged->factor : limit::kWholeFactor);
-    logs_factors = logs_factors || (logged != nullptr && logged->factor != limit::kWholeFactor);
-  }
-}
-
-void Cases::make_request(const LogLine& line) {
-  head_.clear();
-  head_.method = line.method;
-  head_.target = line.target;
-  head_.authority = line.host;
-  split_target(head_, line.target);
-  request_ = {.head = &head_,
-              .path = http::normalise_path(head_.path, path_),
-              .host = http::normalise_host(head_.authority, host_),
-              .route = {},
-              .client = {},
-              .now = line.start,
-              .load = line.load.value_or(1),
-              .factors = &factors_};
-  take_question(line);
-  find_hidden(line);
-  auto& client = request_.client;
-  client.peer = client.address = line.client;
-  client.network = policy::network_of(candidate_.client, line.client);
-  client.api_key = line.api_key;
-  client.user = line.user;
-  client.org = line.org;
-  client.service = line.service;
-  client.device = line.device;
-  client.tier = line.tier;
-  client.country = line.country;
-  client.source = &candidate_.client;
-  if (line.unverified) client.token = kUnverified;
-  if (routes_beyond)
-    take_route_named(line.route);
-  else if (const auto route = policy::find_route(candidate_.routes, request_))
-    policy::take_route(candidate_.routes, *route, request_);
-  loads = loads || line.load;
-  take_factors(line);
-  const std::string_view logged[] = {line.api_key, line.user, line.org,    line.service,
-                                     line.device,  line.tier, line.country};
-  for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !logged[i].empty();
+    : requests(candidate), facts(candidate.rules.size()), candidate_(candidate) {
+  for (const auto& rule : candidate.rules) names.rules.push_back(rule.name);
 }
 
 void Cases::add(const LogLine& line) {
-  make_request(line);
+  requests.read(line);
   Case made{.timestamp = line.timestamp, .at = line.evaluated_at};
   made.first_entry = static_cast<std::uint32_t>(entries.size());
   made.first_refusal = static_cast<std::uint32_t>(refusals.size());
@@ -236,17 +82,17 @@ std::vector<Forgotten> Cases::find_forgotten() const {
 // Redis are the same in all runs, because all processes share that state.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
-  const auto rules = find_rules();
-  const auto rejection = line.unverified ? evaluation_.collect_unverified(rules, request_, keys)
-                                         : evaluation_.collect(rules, request_, keys);
+  const auto& request = requests.request();
+  const auto rules = requests.find_rules();
+  const auto rejection = line.unverified ? evaluation_.collect_unverified(rules, request, keys)
+                                         : evaluation_.collect(rules, request, keys);
   made.unmet_now = static_cast<bool>(rejection);
   logged_bill_.clear();
-  for (const auto* rule : logged_rules_) {
+  for (const auto* rule : requests.logged_rules()) {
     add_logged(*rule, line, logged_bill_);
     if (line.unmet == rule->name && rule->mode == policy::Mode::Enforce) made.unmet_now = true;
   }
-  if (!has_question_)
-    for (const auto* rule : of_questions_) add_logged(*rule, line, logged_bill_);
+  for (const auto* rule : requests.rules_of_questions()) add_logged(*rule, line, logged_bill_);
   if (made.unmet_now) return;
   for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &logged_bill_})
     add_entries(line, *bill, made);
@@ -297,7 +143,7 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
     if (logged != nullptr) entry.logged = outcome_of(logged->outcome);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
       std::array<char, 128> room;
-      return ClientName{std::string(policy::write_client(room, rule->key, request_)), {}};
+      return ClientName{std::string(policy::write_client(room, rule->key, requests.request())), {}};
     });
     auto& digest = names.clients[entry.client].digest;
     if (logged != nullptr && digest.empty()) digest = base::in_hex(logged->key);
@@ -323,7 +169,7 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
       client = names.client(logged.key, [&] {
         std::array<char, 128> room;
         const policy::KeyPattern address{{{policy::Attribute::Ip, {}}}};
-        return ClientName{std::string(policy::write_client(room, address, request_)),
+        return ClientName{std::string(policy::write_client(room, address, requests.request())),
                           base::in_hex(logged.key)};
       });
     refusals.push_back({rule, client});

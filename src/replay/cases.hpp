@@ -3,17 +3,16 @@
 // replay tries), and the later changes of its charges.
 #pragma once
 
+#include "replay/logged_requests.hpp"
 #include "replay/names.hpp"
 
 #include "weir/limit/charge.hpp"
 #include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/evaluation.hpp"
-#include "weir/policy/rule_finder.hpp"
 #include "weir/replay/log_line.hpp"
 #include "weir/replay/replay.hpp"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -85,6 +84,7 @@ class Cases {
   // added.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
+  LoggedRequests requests;
   std::vector<Case> cases;
   std::vector<Entry> entries;
   std::vector<Refusal> refusals;
@@ -92,11 +92,6 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    // The first fact that the rule needs but the log lacks; empty if the log has all facts.
-    std::string beyond;
-    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // The names of the values of questions that the rule compares; see compared_descriptors().
-    std::vector<std::string> descriptors;
     // The number of lines that have a decision of a rule with this name, conditions, key and cost.
     std::uint64_t logged = 0;
     // The number of lines that have a decision of a rule with this name, but with other conditions, another
@@ -106,22 +101,10 @@ class Cases {
     std::uint64_t reset_otherwise = 0;
   };
   std::vector<RuleFacts> facts;  // the index is the index of the replayed rule
-  // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
-  // service, device, tier and country.
-  std::array<bool, 7> seen{};
-  bool logs_factors = false;   // true: some lines state a factor below kWholeFactor
-  bool loads = false;          // true: some lines state the system's load
-  bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
-  std::uint64_t guessed = 0;   // number of releases that add_guesses() added
+  std::uint64_t guessed = 0;     // number of releases that add_guesses() added
   std::uint64_t resets = 0;
 
  private:
-  void make_request(const LogLine& line);
-  void take_factors(const LogLine& line);
-  void take_route_named(std::string_view name);
-  void take_question(const LogLine& line);
-  void find_hidden(const LogLine& line);
-  [[nodiscard]] policy::RuleList find_rules();
   void collect(const LogLine& line, Case& made);
   void add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
   void add_logged(const policy::Rule& rule, const LoggedRule& logged, policy::Bill& bill);
@@ -132,19 +115,8 @@ class Cases {
 
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;  // the reset keys, with their names in the log
-  policy::RuleFinder finder_;
-  policy::RuleFinder::Scratch found_;              // memory for finder_.find()
-  std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
-  // For lines without the values of a question: the rules whose logged decisions are used.
-  std::vector<const policy::Rule*> of_questions_;
-  bool has_question_ = false;  // true: the current line has the values of a question
-  std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill logged_bill_;
-  http::RequestHead head_;
-  policy::Request request_;
-  limit::Factors factors_;  // the factors in the current line, by the index of the replayed rule
-  std::string path_, host_;
   base::Duration admitted_for_{};  // the sum of the durations of all requests that the log admitted
   std::uint64_t admitted_ = 0;
 };

@@ -104,17 +104,17 @@ class Comparison {
   void note_rules() {
     for (const auto& rule : candidate_.rules) {
       const auto& facts = all_.facts[rule.index];
+      const auto& lacking = all_.requests.lacks(rule);
       const auto in_quotes = "\"" + rule.name + "\"";
-      if (!facts.beyond.empty() && facts.logged == 0)
+      if (!lacking.empty() && facts.logged == 0)
         report_.rules[rule.index].left_out =
-            "it uses " + facts.beyond +
+            "it uses " + lacking +
             (facts.logged_differently != 0
                  ? ", and the rule of that name in the log used something else"
                  : ", which the log does not contain, and the log has no such rule");
-      else if (!facts.beyond.empty() && facts.logged_differently != 0)
+      else if (!lacking.empty() && facts.logged_differently != 0)
         note(
-            "rule " + in_quotes + " uses " + facts.beyond + ": for " +
-            std::to_string(facts.logged_differently) +
+            "rule " + in_quotes + " uses " + lacking + ": for " + std::to_string(facts.logged_differently) +
             " requests the log has a rule of that name that used something else; the replay leaves them out");
       if (rule.store == policy::Store::Redis)
         note("rule " + in_quotes + " is kept in Redis; the replay counts only these logs, by weir's clock");
@@ -149,13 +149,13 @@ class Comparison {
           return attribute.kind == kSeen[i].first;
         });
       });
-      if (asks && !all_.seen[i])
+      if (asks && !all_.requests.seen[i])
         note("rule \"" + rule.name + "\" uses " + kSeen[i].second +
              ", but no line has one: no request had one, or weir was not configured to read it");
     }
-    if (rule.elastic && !all_.loads)
+    if (rule.elastic && !all_.requests.loads)
       note("rule \"" + rule.name + "\" is elastic; the log has no load, so the replay assumes full load");
-    if (rule.adapt && !all_.logs_factors)
+    if (rule.adapt && !all_.requests.logs_factors)
       note("rule \"" + rule.name +
            "\" has adapt; the log has no factor below 100%, so the replay assumes the whole limit");
   }
@@ -179,7 +179,7 @@ class Comparison {
       note(
           "what an answer would have said to a request that was refused then is not known: its charge "
           "stands");
-    if (all_.routes_beyond)
+    if (all_.requests.routes_beyond)
       note("routes use something that the log does not contain; each request keeps its recorded route");
   }
 

@@ -1,0 +1,87 @@
+// Makes the request of each log line again, as far as the log tells, and finds the rules that may match the
+// request. Owned by Cases.
+//
+// A log lacks some facts of requests, such as their header fields. For a rule that needs such a fact, the
+// replay uses the logged decisions of the rule with the same name.
+#pragma once
+
+#include "weir/policy/request.hpp"
+#include "weir/policy/rule_finder.hpp"
+#include "weir/replay/log_line.hpp"
+#include "weir/replay/replay.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::replay {
+
+class LoggedRequests {
+ public:
+  explicit LoggedRequests(const Candidate& candidate);
+  LoggedRequests(const LoggedRequests&) = delete;
+  LoggedRequests& operator=(const LoggedRequests&) = delete;
+
+  // Makes the request of the line. `line` must outlive the use of the request.
+  void read(const LogLine& line);
+  [[nodiscard]] const policy::Request& request() const noexcept { return request_; }
+  // Returns the rules that may match the request. Leaves out the rules whose logged decisions are used. The
+  // result is valid until the next call.
+  [[nodiscard]] policy::RuleList find_rules();
+
+  // Returns the rules whose logged decisions are used from the present line on.
+  [[nodiscard]] const std::vector<const policy::Rule*>& logged_rules() const noexcept {
+    return logged_rules_;
+  }
+  // Returns the further rules whose logged decisions are used for the present line, because the line lacks
+  // the values of a question.
+  [[nodiscard]] const std::vector<const policy::Rule*>& rules_of_questions() const noexcept {
+    return has_question_ ? no_rules_ : of_questions_;
+  }
+  // Returns the first fact that the rule needs but the log lacks; empty if the log has all facts.
+  [[nodiscard]] const std::string& lacks(const policy::Rule& rule) const { return facts_[rule.index].beyond; }
+
+  // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
+  // service, device, tier and country.
+  std::array<bool, 7> seen{};
+  bool logs_factors = false;   // true: some lines state a factor below kWholeFactor
+  bool loads = false;          // true: some lines state the system's load
+  bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
+
+ private:
+  struct RuleFacts {
+    std::string beyond;                   // see lacks()
+    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
+    // The names of the values of questions that the rule compares; see compared_descriptors().
+    std::vector<std::string> descriptors;
+  };
+
+  void take_factors(const LogLine& line);
+  void take_route_named(std::string_view name);
+  void take_question(const LogLine& line);
+  void find_hidden(const LogLine& line);
+
+  const Candidate candidate_;
+  std::vector<RuleFacts> facts_;  // the index is the index of the replayed rule
+  policy::RuleFinder finder_;
+  policy::RuleFinder::Scratch found_;              // the rules that may match the line
+  std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
+  // The rules whose logged decisions are used for each line without the values of a question.
+  std::vector<const policy::Rule*> of_questions_;
+  const std::vector<const policy::Rule*> no_rules_;
+  bool has_question_ = false;  // true: the current line has the values of a question
+  std::vector<std::string> route_parameters_;
+  http::RequestHead head_;
+  policy::Request request_;
+  limit::Factors factors_;  // the factors in the current line, by the index of the replayed rule
+  std::string path_, host_;
+};
+
+// Returns the decision of the rule in the line, or the decision number `nth` if the rule applied to several
+// descriptors of a question; null if there is none.
+[[nodiscard]] const LoggedRule* logged_rule(const LogLine& line, const policy::Rule& rule,
+                                            std::size_t nth = 0) noexcept;
+
+}  // namespace weir::replay
