@@ -17,6 +17,12 @@ using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
 
+// Returns true if the amendment is an overdraft of the rule. No other amendment settles a check, because a
+// check charges nothing.
+bool is_overdraft(const DoneAmendment& done, const LoggedRule& logged) noexcept {
+  return done.what.kind == Amendment::Kind::Settle && done.rule == logged.rule && logged.cost == 0;
+}
+
 RuleOutcome outcome_of(std::string_view word) noexcept {
   const auto& words = observe::kRuleOutcomeNames;
   const auto found = std::find(words.begin(), words.end(), word);
@@ -41,6 +47,7 @@ void Cases::add(const LogLine& line) {
   collect(line, made);
   add_refusals(line, made);
   cases.push_back(made);
+  add_overdrafts(line, made);
   if (!made.admitted_then) return;
   add_events(line, made);
   admitted_for_ += line.total;
@@ -99,13 +106,21 @@ void Cases::collect(const LogLine& line, Case& made) {
 }
 
 // Adds the charges that the rule made for the logged request, with the logged keys and costs. A rule makes
-// several charges if it applied to several descriptors of a question.
+// several charges if it applied to several descriptors of a question. The log has the overdrafts of these
+// charges in the same order.
 void Cases::add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
-  for (const auto& logged : line.rules)
-    if (logged.rule == rule.name) add_logged(rule, logged, bill);
+  auto done = line.amendments.begin();
+  for (const auto& logged : line.rules) {
+    if (logged.rule != rule.name) continue;
+    done = std::find_if(done, line.amendments.end(),
+                        [&](const DoneAmendment& each) { return is_overdraft(each, logged); });
+    const auto overdraft = done != line.amendments.end() ? (done++)->what.cost : limit::Cost{0};
+    add_logged(rule, logged, overdraft, bill);
+  }
 }
 
-void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, policy::Bill& bill) {
+void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, limit::Cost overdraft,
+                       policy::Bill& bill) {
   auto& fact = facts[rule.index];
   if (logged.asks != rule.asks || logged.variant > rule.overrides.size() + rule.tiers.size()) {
     ++fact.logged_differently;
@@ -113,17 +128,20 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, polic
   }
   ++fact.logged;
   const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
-  // A logged cost of 0 means that the question was a check, which charges nothing.
-  const auto cost = fixed && logged.cost != 0 ? rule.cost : logged.cost;
+  // A logged cost of 0 means that the question was a check, which charges nothing, unless it has an
+  // overdraft.
+  const auto units = logged.cost + overdraft;
+  const auto cost = rule.overdraft ? 0 : fixed && units != 0 ? rule.cost : units;
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
-    (void)bill.add({&rule, applied}, {.key = key,
-                                      .limiter = applied.limiter,
-                                      .cost = cost,
-                                      .rule = rule.index,
-                                      .enforced = rule.mode == policy::Mode::Enforce && !applied.counted,
-                                      .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
-                                      .counted = applied.counted,
-                                      .penalty = policy::penalty_of(rule)});
+    (void)bill.add({.rule = &rule, .applied = applied, .overdraft = rule.overdraft ? units : 0},
+                   {.key = key,
+                    .limiter = applied.limiter,
+                    .cost = cost,
+                    .rule = rule.index,
+                    .enforced = rule.mode == policy::Mode::Enforce && !applied.counted,
+                    .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
+                    .counted = applied.counted,
+                    .penalty = policy::penalty_of(rule)});
   };
   auto applied = policy::limiter_of(rule, logged.variant, logged.elastic, logged.factor);
   add(applied, logged.key);
@@ -138,7 +156,10 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
     for (std::size_t k = 0; k < i; ++k)
       if (bill.source(k).rule == rule && !bill.source(k).applied.counted) ++before;
     const auto* logged = logged_rule(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
-    Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = logged != nullptr};
+    Entry entry{.charge = bill.charges()[i],
+                .counted = applied.counted,
+                .overdraft = overdraft,
+                .met_then = logged != nullptr};
     entry.charge.limiter = applied.limiter;
     if (logged != nullptr) entry.logged = outcome_of(logged->outcome);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
@@ -191,6 +212,24 @@ void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event 
   events.push_back(event);
 }
 
+// Adds the overdrafts of the replayed rules. Each follows the decision at once, or at the time that the log
+// states.
+void Cases::add_overdrafts(const LogLine& line, const Case& made) {
+  const auto number = static_cast<std::uint32_t>(cases.size() - 1);
+  for (auto at = made.first_entry; at < entries.size(); ++at) {
+    const auto& entry = entries[at];
+    if (entry.overdraft == 0) continue;
+    Event event{.what = {.at = made.at, .timestamp = made.timestamp}, .of_case = number, .entry = at};
+    const auto* logged = logged_rule(line, candidate_.rules[entry.charge.rule]);
+    for (const auto& done : line.amendments)
+      if (logged != nullptr && is_overdraft(done, *logged)) event.what = done.what;
+    event.what.kind = Amendment::Kind::Settle;
+    event.what.cost = entry.overdraft;
+    event.what.timestamp = std::max(event.what.timestamp, made.timestamp);  // after the charge of the case
+    events.push_back(event);
+  }
+}
+
 // Adds the logged changes of each charge. The line may lack the charge's rule, or have another version of it.
 // In that case, adds the change that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
@@ -210,6 +249,7 @@ void Cases::add_events(const LogLine& line, const Case& made) {
       const bool same =
           logged != nullptr && done.rule == rule.name && done.what.elastic == (charge.limiter_id % 2 != 0);
       if (!same || (done.what.kind == Amendment::Kind::Release) != holds) continue;
+      if (is_overdraft(done, *logged)) continue;  // Entry::overdraft
       if (done.what.kind == Amendment::Kind::Settle && logged->asks != rule.asks) continue;
       event.what = done.what;
       events.push_back(event);

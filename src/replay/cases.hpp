@@ -37,7 +37,8 @@ struct Case {
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;  // true: another charge of the rule decides (policy::AppliedLimiter::counted)
+  bool counted = false;       // true: another charge of the rule decides (policy::AppliedLimiter::counted)
+  limit::Cost overdraft = 0;  // units to charge whatever the decision is (policy::ChargeSource)
   observe::RuleOutcome logged{};  // the logged outcome; valid if `met_then`
   bool met_then = false;          // true: the log has this rule's decision about the request
   bool allowed = false;           // the outcome in the replay
@@ -107,10 +108,12 @@ class Cases {
  private:
   void collect(const LogLine& line, Case& made);
   void add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
-  void add_logged(const policy::Rule& rule, const LoggedRule& logged, policy::Bill& bill);
+  void add_logged(const policy::Rule& rule, const LoggedRule& logged, limit::Cost overdraft,
+                  policy::Bill& bill);
   void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
   void add_refusals(const LogLine& line, Case& made);
   void add_events(const LogLine& line, const Case& made);
+  void add_overdrafts(const LogLine& line, const Case& made);
   void settle_by_line(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;

@@ -62,9 +62,9 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
 }
 
 // Applies a change from the log, or a guessed release, to a charge. Does nothing if the replay did not make
-// the charge.
+// the charge. An overdraft is charged in any case.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
-  if (!of.admitted_now || !entry.allowed) return;
+  if (entry.overdraft == 0 && (!of.admitted_now || !entry.allowed)) return;
   const auto& what = event.what;
   const auto departure = event.departs_now ? of.at + base::Duration(entry.delay) : what.departure;
   switch (what.kind) {

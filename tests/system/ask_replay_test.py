@@ -20,6 +20,9 @@ PER_USER = rule("per-user", "100/1000day", key='["descriptor:user"]', **WINDOW)
 LOGINS = rule("logins", "2/1000day", key='["descriptor:user"]', match='{ domains = ["edge"], descriptor = { path = "/login" } }', **WINDOW)
 ADDRESSES = rule("addresses", "12/1000day", key='["descriptor:place|ip"]', **WINDOW)
 
+BUDGET = rule("budget", "10/1000day", key='["descriptor:user"]', overdraft="true", **WINDOW)
+ONCE = rule("once", "6/1000day", key='["descriptor:user"]', match='{ path = "/once" }', **WINDOW)
+
 
 class QuestionsInTheLog(TestCase):
     def record(self, fields, *rules):
@@ -90,6 +93,30 @@ class QuestionsInTheLog(TestCase):
         _, rules = self.replay(weir, log, PER_USER, LOGINS)
         self.assertIn("the domain", rules["logins"]["left_out"])
         self.assertEqual((rules["per-user"]["met"], rules["per-user"]["otherwise"]), (12, 0))
+
+    def record_overdrafts(self, fields, *rules):
+        """Asks three times about 6, 6 and 1 units of a budget of 10. Returns the weir, its log, and what weir has decided."""
+        weir = self.start(Weir(CONFIG + f'[log]\naccess = "access.log"\nfields = {json.dumps(fields)}\n' + "".join(rules)))
+        log = weir.folder / "access.log"
+        asker = self.start(Asker(weir.port))
+        allowed = [asker.decide(domain="ai", attributes={"user": "ann"}, path=path, cost=cost)["allowed"]
+                   for path, cost in (("/once", 6), ("/once", 6), ("/", 1))]
+        eventually(lambda: log.exists() and len(logged_requests(log)) == 3, "every line is written")
+        return weir, log, allowed
+
+    def test_replay_charges_the_overdrafts_of_refused_questions(self):
+        for fields in (["replay", "question"], ["replay"]):
+            with self.subTest(fields):
+                weir, log, allowed = self.record_overdrafts(fields, BUDGET, ONCE)
+                self.assertEqual(allowed, [True, False, False], "the budget has paid for the second question, too")
+                told, rules = self.replay(weir, log, BUDGET, ONCE)
+                self.assertEqual((told["newly_admitted"], told["newly_refused"], rules["budget"]["otherwise"]), (0, 0, 0), told)
+
+    def test_replay_overdraws_if_the_new_rule_says_so(self):
+        weir, log, allowed = self.record_overdrafts(["replay", "question"], BUDGET.replace("overdraft = true", "overdraft = false"))
+        self.assertEqual(allowed, [True, False, True])
+        told, rules = self.replay(weir, log, BUDGET)
+        self.assertEqual((told["newly_admitted"], told["newly_refused"], rules["budget"]["met"]), (1, 1, 3), told)
 
 
 if __name__ == "__main__":
