@@ -135,9 +135,7 @@ bool Settlements::settle_by_head(const OpenCharge& open, const Settlement& settl
 }
 
 void Settlements::open_stream(const OpenCharge& open, const Settlement& settlement) {
-  const auto same = [&](const StreamOfRule& one) { return one.settlement == &settlement; };
-  if (std::none_of(stream_costs_.begin(), stream_costs_.end(), same))
-    stream_costs_.push_back({&settlement, {settlement, *format_}});
+  stream_costs_.add(settlement, *format_);
   if (!settlement.stream) return;
   if (!meter_) meter_.emplace(worker_, *format_);
   meter_->add(open.rule(), open.bill_charge.store, open.charge());
@@ -177,7 +175,7 @@ bool Settlements::settle_to(const OpenCharge& open, limit::Cost actual, std::opt
   auto own = actual;
   if (charged != reserved) {
     own = std::min(actual, reserved);
-    own += settle_extras(open, actual - own);
+    own += meter_->settle_extras(*metered(open), open.charge().key, actual - own, now_);
   }
   if (own == reserved) {
     if (actual != own) note(open, actual, limit::timestamp_at(now_));
@@ -201,29 +199,6 @@ StreamMeter::Metered* Settlements::metered(const OpenCharge& open) {
 limit::Cost Settlements::charged_for(const OpenCharge& open) {
   const auto* known = metered(open);
   return known != nullptr ? known->covered : open.charge().cost;
-}
-
-// Settles the charges that the stream meter made beyond the reserve. The oldest of these charges keep their
-// units, up to `beyond` units in total; the other units are refunded. Returns how many of the `beyond` units
-// these charges do not cover.
-limit::Cost Settlements::settle_extras(const OpenCharge& open, limit::Cost beyond) {
-  const auto& known = *metered(open);
-  const auto same = std::find_if(known.charges.begin(), known.charges.end(),
-                                 [&](const limit::Charge& one) { return one.key == open.charge().key; });
-  const auto which = static_cast<std::size_t>(same - known.charges.begin());
-  for (const auto& extra : known.extras) {
-    auto charge = known.charges[which];
-    charge.cost = extra.costs[which];
-    const auto kept = std::min(beyond, charge.cost);
-    beyond -= kept;
-    if (kept == charge.cost) continue;
-    const auto& outcome = extra.outcomes[which];
-    if (known.store == Store::Redis)
-      worker_.redis->settle(charge, extra.at + base::Duration(outcome.ahead), kept);
-    else
-      worker_.table.settle(charge, {.charged_at = extra.at, .actual = kept, .now = now_}, outcome.overflow);
-  }
-  return beyond;
 }
 
 // Settles a stream that has reported no cost. A stream that has ended (`whole`) costs the estimate. An
@@ -312,13 +287,8 @@ void Settlements::see(std::string_view piece) {
 // memory in the bound on bodies only afterwards, so a worker may exceed the bound by the memory for one
 // piece. If the bound is reached, the stream costs its reserve.
 void Settlements::see_stream(std::string_view piece) {
-  std::size_t memory = 0;
-  for (auto& stream : stream_costs_) {
-    stream.cost.read(piece);
-    memory += stream.cost.memory();
-  }
-  too_long_ = !stream_memory_.resize(memory);
-  if (too_long_) return forget_streams();
+  too_long_ = !stream_costs_.read(piece);
+  if (too_long_) return stream_costs_.clear();
   streamed_ += piece.size();
   if (length_ != 0 && streamed_ == length_) settle_by_body(true);
 }
@@ -368,12 +338,7 @@ void Settlements::leave_unsettled() {
 ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole) {
   const ReportedCost unreadable{ReportedCost::State::Unreadable};
   if (!whole || (format_ && too_long_)) return unreadable;
-  if (format_) {
-    const auto stream = std::find_if(stream_costs_.begin(), stream_costs_.end(),
-                                     [&](const StreamOfRule& one) { return one.settlement == &settlement; });
-    if (!stream->reported) stream->reported = stream->cost.finish();
-    return *stream->reported;
-  }
+  if (format_) return stream_costs_.cost(settlement);
   const bool fits = !too_long_ && buffers_.copy.size() <= settlement.max_body;
   return fits ? policy::reported_cost_in_body(settlement, buffers_.copy.view()) : unreadable;
 }
@@ -396,7 +361,7 @@ void Settlements::settle_by_body(bool whole) {
     else
       (void)settle(open, reported);
   });
-  forget_streams();
+  stream_costs_.clear();
 }
 
 }  // namespace weir::proxy

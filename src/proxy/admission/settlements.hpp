@@ -14,14 +14,13 @@
 // Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
 #pragma once
 
+#include "proxy/admission/stream_costs.hpp"
 #include "proxy/admission/stream_meter.hpp"
 #include "proxy/exchange/exchange_buffers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
 #include "weir/observe/counters.hpp"
-#include "weir/policy/stream_cost.hpp"
-#include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/worker.hpp"
@@ -29,7 +28,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include <boost/container/static_vector.hpp>
 
@@ -38,7 +36,7 @@ namespace weir::proxy {
 class Settlements final : public BodyObserver {
  public:
   Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept
-      : worker_(worker), buffers_(buffers), stream_memory_(worker.body_memory, worker.counters) {}
+      : worker_(worker), buffers_(buffers), stream_costs_(worker) {}
 
   using Store = StreamMeter::Store;
   // Records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
@@ -47,7 +45,7 @@ class Settlements final : public BodyObserver {
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     call_open_ = bytes_open_ = false;
-    forget_streams();
+    stream_costs_.clear();
     meter_.reset();
     charged_bills_.clear();
   }
@@ -136,17 +134,12 @@ class Settlements final : public BodyObserver {
   [[nodiscard]] limit::Cost charged_for(const OpenCharge& open);
   bool settle_to_estimate(const OpenCharge& open, bool whole);
   bool settle_cut(const OpenCharge& open, const policy::ReportedCost& reported);
-  [[nodiscard]] limit::Cost settle_extras(const OpenCharge& open, limit::Cost beyond);
   void settle_here(const OpenCharge& open, limit::Cost actual, limit::Cost total);
   void settle_in_redis(const OpenCharge& open, limit::Cost actual, limit::Cost total);
   void note(const OpenCharge& open, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
   void count(const OpenCharge& open, observe::Settled outcome);
   void open_stream(const OpenCharge& open, const policy::Settlement& settlement);
   void see_stream(std::string_view piece);
-  void forget_streams() noexcept {
-    stream_costs_.clear();
-    (void)stream_memory_.resize(0);
-  }
   [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
   void settle_whole_bytes();
@@ -157,15 +150,7 @@ class Settlements final : public BodyObserver {
   // One element for each bill (list of charges): local, Redis and fallback.
   boost::container::static_vector<ChargedBill, 3> charged_bills_;
   base::TimePoint now_{};
-  // The rules that read the answer as a stream of records. Elastic rules are charged twice, but listed once.
-  struct StreamOfRule {
-    const policy::Settlement* settlement;
-    policy::StreamCost cost;
-    // The cost that the stream has reported. Set at the end of the stream.
-    std::optional<policy::ReportedCost> reported{};
-  };
-  std::vector<StreamOfRule> stream_costs_;
-  BodyMemoryShare stream_memory_;  // counts the memory of stream_costs_
+  StreamCosts stream_costs_;  // of the rules that read the answer as a stream of records
   std::optional<StreamMeter> meter_;
   std::optional<http::StreamFormat> format_;  // set if the answer is a stream of records
   std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body

@@ -154,4 +154,24 @@ StreamMeter::Metered* StreamMeter::metered(const policy::Rule& rule, Store store
   return found == metered_.end() ? nullptr : &*found;
 }
 
+limit::Cost StreamMeter::settle_extras(const Metered& metered, const limit::Key& key, limit::Cost beyond,
+                                       base::TimePoint now) {
+  const auto same = std::find_if(metered.charges.begin(), metered.charges.end(),
+                                 [&](const limit::Charge& one) { return one.key == key; });
+  const auto which = static_cast<std::size_t>(same - metered.charges.begin());
+  for (const auto& extra : metered.extras) {
+    auto charge = metered.charges[which];
+    charge.cost = extra.costs[which];
+    const auto kept = std::min(beyond, charge.cost);
+    beyond -= kept;
+    if (kept == charge.cost) continue;
+    const auto& outcome = extra.outcomes[which];
+    if (metered.store == Store::Redis)
+      worker_.redis->settle(charge, extra.at + base::Duration(outcome.ahead), kept);
+    else
+      worker_.table.settle(charge, {.charged_at = extra.at, .actual = kept, .now = now}, outcome.overflow);
+  }
+  return beyond;
+}
+
 }  // namespace weir::proxy

@@ -88,6 +88,11 @@ class StreamMeter final : public BodyGate {
   }
   // Returns the charges of a rule in a store; null if the meter has none.
   [[nodiscard]] Metered* metered(const policy::Rule& rule, Store store) noexcept;
+  // Settles the charges of `key` that the meter made beyond the reserve. The oldest of these charges keep
+  // their units, up to `beyond` units in total; the other units are refunded. Returns how many of the
+  // `beyond` units these charges do not cover.
+  [[nodiscard]] limit::Cost settle_extras(const Metered& metered, const limit::Key& key, limit::Cost beyond,
+                                          base::TimePoint now);
 
  private:
   [[nodiscard]] static limit::Cost cost_of(std::uint64_t events,
