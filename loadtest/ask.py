@@ -6,7 +6,7 @@ a decision. The figure is the user and system time of the deciding process, divi
 it.
 
 Latency: Contestants are rls, decide, and weir as a proxy that answers by itself, all with the state in memory. The program
-ask_paced.cpp asks at a constant rate: a third of what each answers over the same connections. It does so in short windows.
+paced.cpp asks at a constant rate: a third of what each answers over the same connections. It does so in short windows.
 
 The contestants take turns within one run, because times on shared machines drift. Prints medians over the rounds or windows."""
 
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 
+import paced
 import processes
 from contestants import PLENTY
 from h2load import CALL, microseconds
@@ -85,11 +86,6 @@ store = "{store or 'memory'}"
     return [stage.weir, "run", "--config", config]
 
 
-def in_realtime(options, command):
-    """Returns the command, which runs before any other process of the machine with --realtime."""
-    return ["chrt", "--fifo", "1", *command] if options.realtime else command
-
-
 def command_of(stage, name, server, seconds):
     if name.startswith("rls"):
         message = stage.folder / "message"
@@ -149,40 +145,33 @@ def measure_cpu(stage, options):
 
 
 def request_octets(name):
-    """Returns what ask_paced.cpp sends to a contestant: a message of gRPC, or a whole request of HTTP/1.1."""
+    """Returns what paced.cpp sends to a contestant: a message of gRPC, or a whole request of HTTP/1.1."""
     if name == "rls":
         return rate_limit_request()
-    if name == "proxy":
-        return b"GET /orders HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    fields = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(QUESTION)}"
-    return f"POST /v1/decide HTTP/1.1\r\n{fields}\r\n\r\n{QUESTION}".encode()
+    return paced.get("/orders") if name == "proxy" else paced.post("/v1/decide", QUESTION.encode(), "application/json")
 
 
-def ask_at_rate(stage, options, name, server, rate):
-    """Asks a contestant at this rate, or as fast as it answers with a rate of 0. Returns what ask_paced.cpp prints."""
-    program = stage.folder / "ask_paced"
-    if not program.exists():
-        subprocess.run(["g++", "-std=c++20", "-O2", "-o", program, HERE / "ask_paced.cpp"], check=True)
-    command = [program, server.port, PACED_CONNECTIONS, rate, PACED_SECONDS, METHOD if name == "rls" else "h1"]
-    if stage.load_cpu is not None:
-        command = ["taskset", "-c", stage.load_cpu, *command]
-    done = subprocess.run(list(map(str, in_realtime(options, command))), input=request_octets(name), capture_output=True, timeout=30,
-                          check=False)
-    if done.returncode != 0:
-        raise processes.BenchError(f"{name}: {done.stderr.decode(errors='replace')}")
-    return json.loads(done.stdout)
+def ask_at_rate(stage, name, server, rate):
+    """Asks a contestant at this rate, or as fast as it answers with a rate of 0. The first tenth of the time does not count. Returns
+    what paced.cpp has counted."""
+    warm = PACED_SECONDS / 10
+    seen = paced.run(stage, server.port, PACED_CONNECTIONS, rate, PACED_SECONDS - warm, request_octets(name),
+                     METHOD if name == "rls" else "h1", warm)
+    if seen["refused"] or seen["faults"] or not seen["requests"]:
+        raise processes.BenchError(f"{name}: not all questions were answered: {seen}")
+    return seen
 
 
 def measure_latency(stage, options):
     servers, rates, results = {}, {}, {name: [] for name in PACED}
     for name in PACED:
         port = processes.free_port()
-        servers[name] = stage.start(f"paced-{name}", in_realtime(options, weir(stage, name, port)), port, stage.proxy_cpu)
-        most = [ask_at_rate(stage, options, name, servers[name], 0)["rate"] for _ in range(5)]
-        rates[name] = round(statistics.median(most) / 3)
+        servers[name] = stage.start(f"paced-{name}", weir(stage, name, port), port, stage.proxy_cpu)
+        most = [ask_at_rate(stage, name, servers[name], 0) for _ in range(5)]
+        rates[name] = round(statistics.median(seen["requests"] / seen["seconds"] for seen in most) / 3)
     for _ in range(round(options.rounds * options.seconds / PACED_SECONDS)):
         for name, server in servers.items():
-            results[name].append(ask_at_rate(stage, options, name, server, rates[name]))
+            results[name].append(ask_at_rate(stage, name, server, rates[name]))
     return rates, results
 
 
@@ -227,6 +216,7 @@ def main():
             show_cpu(measure_cpu(stage, options))
             print()
         if options.only != "cpu":
+            stage.run_in_realtime(options.realtime)
             show_latency(*measure_latency(stage, options))
 
 

@@ -1,7 +1,8 @@
-// Sends a request over HTTP/1.1 at a constant rate, and measures how long the responses take. paced.py
-// compiles and runs it.
+// Sends a request at a constant rate, over HTTP/1.1 or by gRPC over HTTP/2, and measures how long the answers
+// take. paced.py compiles and runs it.
 //
-//   paced PORT CONNECTIONS RATE WARM_SECONDS SECONDS <REQUEST
+//   paced PORT CONNECTIONS RATE WARM_SECONDS SECONDS h1 <REQUEST
+//   paced PORT CONNECTIONS RATE WARM_SECONDS SECONDS PATH <MESSAGE
 //
 // The load is open: each request has a time at which it is due, whether or not earlier ones are answered. A
 // request waits for a free connection, and this wait counts, as in wrk2. RATE is in requests per second; 0
@@ -10,8 +11,10 @@
 //
 // wrk has no rate. h2load has one (--rps), but its timers tick in milliseconds, so it sends in bursts.
 
+#include "paced_protocol.hpp"
+
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -39,48 +42,18 @@ using std::chrono::nanoseconds;
 // how long to wait after the end; a response that arrives later is a fault
 constexpr std::chrono::seconds kPatience{10};
 
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "paced: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
-}
-
 struct Connection {
+  Protocol protocol;
   int socket = -1;
-  Clock::time_point due;   // when the request in flight was due
-  Clock::time_point sent;  // when the request in flight was sent
-  std::string received;
+  Clock::time_point due{};   // when the request in flight was due
+  Clock::time_point sent{};  // when the request in flight was sent
+  std::string received{};
 };
-
-struct Response {
-  std::size_t octets;  // size of head and body together
-  int status;
-};
-
-// Returns the response at the front, or nullopt if it is not complete. A response without Content-Length
-// counts as a response without a body.
-std::optional<Response> response_in(std::string_view received) {
-  const std::size_t end = received.find("\r\n\r\n");
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view head = received.substr(0, end);
-  constexpr std::string_view kName = "\r\ncontent-length:";
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  const auto field = std::search(head.begin(), head.end(), kName.begin(), kName.end(), same);
-  std::size_t body = 0;
-  if (field != head.end()) {
-    const char* value = &*field + kName.size();
-    while (*value == ' ') ++value;
-    std::from_chars(value, head.data() + head.size(), body);
-  }
-  if (received.size() < end + 4 + body) return std::nullopt;
-  int status = 0;
-  if (head.size() > 12) std::from_chars(head.data() + 9, head.data() + 12, status);
-  return Response{end + 4 + body, status};
-}
 
 class Load {
  public:
-  Load(std::uint16_t port, std::size_t connections, double rate, std::string request)
-      : rate_(rate), request_(std::move(request)), connections_(connections), epoll_(epoll_create1(0)) {
+  Load(std::uint16_t port, std::size_t connections, double rate, const Protocol& protocol)
+      : rate_(rate), connections_(connections, Connection{protocol}), epoll_(epoll_create1(0)) {
     for (Connection& each : connections_) connect_to(port, each);
   }
 
@@ -130,7 +103,13 @@ class Load {
     setsockopt(connection.socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     epoll_event event{.events = EPOLLIN, .data = {.ptr = &connection}};
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.socket, &event) != 0) fail("epoll_ctl");
+    send(connection, connection.protocol.opening());
     free_.push_back(&connection);
+  }
+
+  static void send(const Connection& connection, const std::string& octets) {
+    if (write(connection.socket, octets.data(), octets.size()) != static_cast<ssize_t>(octets.size()))
+      fail("write");
   }
 
   // Returns when the next request is due. Computes the time from the beginning of the load, so that rounding
@@ -147,12 +126,11 @@ class Load {
       connection.sent = Clock::now();
       connection.due = rate_ == 0 ? connection.sent : due();
       ++count_;
-      if (write(connection.socket, request_.data(), request_.size()) != static_cast<ssize_t>(request_.size()))
-        fail("write");
+      send(connection, connection.protocol.next_request());
     }
   }
 
-  // Returns the time until the next request can be sent, or until `end` if that is earlier.
+  // Returns how long nothing is to be sent.
   nanoseconds wait_time(Clock::time_point now, Clock::time_point end) const {
     if (now >= end) return std::chrono::milliseconds(100);
     return std::clamp<nanoseconds>(free_.empty() ? end - now : due() - now, nanoseconds(0), end - now);
@@ -176,23 +154,23 @@ class Load {
       fail("the server has closed a connection");
     }
     connection.received.append(piece, static_cast<std::size_t>(octets));
-    const std::optional<Response> response = response_in(connection.received);
-    if (!response) return;
-    connection.received.erase(0, response->octets);
+    std::string reply;
+    const std::optional<Answer> answer = connection.protocol.take_answer(connection.received, reply);
+    if (!reply.empty()) send(connection, reply);
+    if (!answer) return;
     free_.push_back(&connection);
     if (connection.due < counted_from_) return;
     took_.push_back(now - connection.due);
     late_.push_back(connection.sent - connection.due);
-    refused_ += response->status >= 400;
+    refused_ += answer->refused ? 1 : 0;
   }
 
   double rate_;
-  std::string request_;
   std::vector<Connection> connections_;  // never grows, because epoll and free_ point into it
   int epoll_;
   std::deque<Connection*> free_;
   Clock::time_point begun_, counted_from_;
-  std::size_t count_ = 0;  // number of requests sent
+  std::size_t count_ = 0;  // of requests sent
   std::size_t refused_ = 0, faults_ = 0;
   std::vector<nanoseconds> took_, late_;
 };
@@ -214,13 +192,14 @@ nanoseconds seconds(const char* text) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 6) {
-    std::fprintf(stderr, "usage: paced PORT CONNECTIONS RATE WARM_SECONDS SECONDS <REQUEST\n");
+  if (count != 7) {
+    std::fprintf(stderr, "usage: paced PORT CONNECTIONS RATE WARM_SECONDS SECONDS h1|PATH <REQUEST\n");
     return 2;
   }
   prctl(PR_SET_TIMERSLACK, 1UL);  // otherwise the kernel wakes this program up to 50 µs late
   Load load(static_cast<std::uint16_t>(std::atoi(arguments[1])),
-            static_cast<std::size_t>(std::atoi(arguments[2])), std::atof(arguments[3]), standard_input());
+            static_cast<std::size_t>(std::atoi(arguments[2])), std::atof(arguments[3]),
+            Protocol(arguments[6], standard_input()));
   const Clock::time_point counted_from = Clock::now() + seconds(arguments[4]);
   const nanoseconds counted = seconds(arguments[5]);
   load.run(counted_from, counted_from + counted);

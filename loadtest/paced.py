@@ -1,4 +1,4 @@
-"""Load over HTTP/1.1 at a constant rate, by paced.cpp, which this module compiles."""
+"""Load over HTTP/1.1 or by gRPC at a constant rate, by paced.cpp, which this module compiles."""
 
 import json
 import pathlib
@@ -32,13 +32,12 @@ def post(path, body, content_type):
             + body)
 
 
-def run(stage, port, connections, rate, seconds, request=None):
-    """Sends so many requests a second to a port of 127.0.0.1; with a rate of 0, as many as the server answers. Returns what paced.cpp
-    has counted: "requests", "seconds", "refused", "faults", "p50_us", "p99_us", "max_us", and how late it sent them: "late_p50_us",
-    "late_p99_us". Times count from when a request was due."""
-    command = [program(stage), port, connections, rate, WARM_SECONDS, seconds]
-    done = subprocess.run(stage.on_load_cpu(command), input=request or get(), capture_output=True,
-                          timeout=WARM_SECONDS + seconds + 30, check=False)
+def run(stage, port, connections, rate, seconds, request=None, path="h1", warm=WARM_SECONDS):
+    """Sends so many requests a second to a port of 127.0.0.1; with a rate of 0, as many as the server answers. `path`: of gRPC calls,
+    whose message is `request`; "h1": HTTP/1.1. Returns what paced.cpp has counted: "requests", "seconds", "refused", "faults", "p50_us",
+    "p99_us", "max_us", and how late it sent them: "late_p50_us", "late_p99_us". Times count from when a request was due."""
+    command = [program(stage), port, connections, rate, warm, seconds, path]
+    done = subprocess.run(stage.on_load_cpu(command), input=request or get(), capture_output=True, timeout=warm + seconds + 30, check=False)
     if done.returncode != 0:
         raise processes.BenchError(f"paced failed: {done.stderr.decode(errors='replace')}")
     return json.loads(done.stdout)

@@ -124,7 +124,7 @@ class Stage:
 
     def __init__(self, folder, weir, other=None, realtime=False):
         self.folder, self.weir, self.other = folder, weir, other
-        self.scheduling = ["chrt", "--fifo", "1"] if realtime else []
+        self.run_in_realtime(realtime)
         cpus = sorted(os.sched_getaffinity(0))
         split = len(cpus) > 1 and shutil.which("taskset")
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
@@ -132,6 +132,10 @@ class Stage:
         self.admins = {}  # {port of a weir: port of its metrics}
         self.rates = {}  # {mode at a constant rate: requests a second}
         make_certificate(folder)
+
+    def run_in_realtime(self, realtime):
+        """Says whether processes that start from now on run before any other process of the machine."""
+        self.scheduling = ["chrt", "--fifo", "1"] if realtime else []
 
     def start(self, name, command, port, cpu):
         server = Server(name, self.on_cpu(cpu, command), port, self.folder)
