@@ -17,7 +17,8 @@ namespace weir::proxy {
 
 namespace {
 
-// A connection that was silent for this long releases its buffer, and takes one again when bytes arrive.
+// A connection that was silent for this long frees its coroutine frames, and takes some again when bytes
+// arrive.
 constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
 // After a refused request, weir reads from the client for a while before it closes the connection: at most
 // kLingerTime in total, and at most kLingerPause between two reads. Most clients read the answer only after
@@ -173,6 +174,9 @@ net::Task<std::size_t> Session::await_head() {
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
+      // All connections that wait share the blocks, so the next request is received into memory that is still
+      // in the processor's cache.
+      if (inbox.empty()) inbox.release();
       end_turn();
       ec = co_await client.wait_readable();
       if (!ec) ec = receive();

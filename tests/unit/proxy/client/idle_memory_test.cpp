@@ -86,5 +86,17 @@ TEST_F(IdleMemoryTest, QuietConnectionTakesLessThanOneKibibyte) {
   EXPECT_LT(each, kMostBytes);
 }
 
+TEST(IdleConnection, ReturnsItsReceiveBufferAtOnce) {
+  ServingFixture fixture;
+  auto clients = fixture.fill(5);
+  EXPECT_EQ(fixture.worker.blocks.kept(), 1U) << "the connections did not use the same block in turn";
+  const std::string half = "GET / HTTP/1.1\r\n";
+  net::asio::write(clients.front(), net::asio::buffer(half));
+  fixture.turn();
+  EXPECT_EQ(fixture.worker.blocks.kept(), 0U) << "a head that has arrived in part keeps its block";
+  EXPECT_EQ(fixture.ask(clients.back()).substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(fixture.worker.blocks.kept(), 1U) << "the other connection used the block of the head";
+}
+
 }  // namespace
 }  // namespace weir::proxy
