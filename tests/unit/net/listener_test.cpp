@@ -18,9 +18,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace weir::net {
 namespace {
@@ -201,6 +203,28 @@ TEST(Listener, AcceptReturnsANonBlockingSocketAndItsPeer) {
   EXPECT_NE(::fcntl(accepted.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_EQ(peer_address(peer).to_string(), "127.0.0.1");
   EXPECT_EQ(peer_port(peer), peer_port(local_endpoint(client.number())));
+  EXPECT_LT(accept_connection(acceptor, peer, ec).get(), 0);
+  EXPECT_EQ(ec, asio::error::would_block);
+}
+
+// While descriptors are lacking, weir must learn it before the next client comes.
+TEST(Listener, AcceptReportsALackOfDescriptorsThoughNobodyWaits) {
+  asio::io_context context;
+  auto socket = ListeningSocket::open(local());
+  ASSERT_TRUE(socket);
+  auto acceptor = std::move(*socket).into_acceptor(context.get_executor());
+  RawEndpoint peer;
+  ErrorCode ec;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = ::dup(acceptor.native_handle());
+  ASSERT_GE(lowest_free, 0);
+  ::close(lowest_free);
+  const rlimit none{static_cast<rlim_t>(lowest_free), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto lacking = accept_connection(acceptor, peer, ec);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(ec, asio::error::no_descriptors);
   EXPECT_LT(accept_connection(acceptor, peer, ec).get(), 0);
   EXPECT_EQ(ec, asio::error::would_block);
 }
