@@ -237,6 +237,11 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!ec) ::close(fd);
 }
 
+void hold_silent_clients(AcceptorSocket& acceptor, bool on) noexcept {
+  const int seconds = on ? 1 : 0;
+  ::setsockopt(acceptor.native_handle(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+}
+
 namespace {
 
 bool has_waiting_client(int listener) noexcept {

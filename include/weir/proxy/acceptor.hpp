@@ -62,7 +62,7 @@ class Acceptor {
   // Stops accepting for good. Open connections continue.
   void close();
   // Uses these settings for connections accepted from now on.
-  void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
+  void renew(AcceptorSettings settings) noexcept;
   // Returns true if the acceptor is closed and all its sessions have ended. The acceptor may then be
   // destroyed.
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }

@@ -35,7 +35,16 @@ Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSetting
       acceptor_(std::move(acceptor)),
       pause_(worker.executor),
       settings_(std::move(settings)),
-      complain_(std::move(complain)) {}
+      complain_(std::move(complain)) {
+  net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
+}
+
+// Clients of TLS send their first bytes at once. Clients of plain HTTP may connect in advance, so those are
+// accepted before they send.
+void Acceptor::renew(AcceptorSettings settings) noexcept {
+  settings_ = std::move(settings);
+  net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
+}
 
 void Acceptor::open() {
   accepting_ = true;

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -227,6 +228,37 @@ TEST(Listener, AcceptReportsALackOfDescriptorsThoughNobodyWaits) {
   EXPECT_EQ(ec, asio::error::no_descriptors);
   EXPECT_LT(accept_connection(acceptor, peer, ec).get(), 0);
   EXPECT_EQ(ec, asio::error::would_block);
+}
+
+// Returns true once a connection can be accepted; false if that takes longer than ten seconds.
+bool wait_for_client(AcceptorSocket& acceptor) {
+  pollfd entry{acceptor.native_handle(), POLLIN, 0};
+  return ::poll(&entry, 1, 10'000) == 1;
+}
+
+TEST(Listener, CanHoldAClientBackUntilItSends) {
+  asio::io_context context;
+  auto socket = ListeningSocket::open(local());
+  ASSERT_TRUE(socket);
+  const auto address = socket->address();
+  auto acceptor = std::move(*socket).into_acceptor(context.get_executor());
+  hold_silent_clients(acceptor, true);
+  RawEndpoint peer;
+  ErrorCode ec;
+  const auto silent = connect_to(address);
+  const auto sends = connect_to(address);
+  EXPECT_LT(accept_connection(acceptor, peer, ec).get(), 0);
+  ASSERT_EQ(::send(sends.number(), "x", 1, 0), 1);
+  ASSERT_TRUE(wait_for_client(acceptor));
+  const auto first = accept_connection(acceptor, peer, ec);
+  EXPECT_EQ(peer_port(peer), peer_port(local_endpoint(sends.number())));
+  ASSERT_TRUE(wait_for_client(acceptor)) << "the kernel passes a silent client on after about a second";
+  const auto second = accept_connection(acceptor, peer, ec);
+  EXPECT_EQ(peer_port(peer), peer_port(local_endpoint(silent.number())));
+
+  hold_silent_clients(acceptor, false);
+  const auto later = connect_to(address);
+  EXPECT_GE(accept_connection(acceptor, peer, ec).get(), 0);
 }
 
 TEST(Listener, PortClosesWhenItsLastSocketIsDestroyed) {
