@@ -6,7 +6,7 @@ import json
 import signal
 
 from ask_client import Asker, AskTestCase
-from harness import Redis, config, eventually, main, request_bytes, rule
+from harness import Redis, config, eventually, get, main, request_bytes, rule
 from http2_client import Http2Client
 from lineage import Lineage, adopt_orphans
 from rls_client import SHOULD_RATE_LIMIT, text_field
@@ -33,7 +33,9 @@ class UndecidedQuestions(AskTestCase):
 
     def lineage(self, *rules, state=""):
         text = config(1, rules="".join(rules), state=state)
-        return self.start(Lineage(text.replace("[[listener]]", '[[listener]]\nserves = "decide"')))
+        weir = self.start(Lineage(text.replace("[[listener]]", '[[listener]]\nserves = "decide"')))
+        eventually(lambda: get(weir.admin, "/readyz").status == 200, "weir is ready, so it may upgrade")
+        return weir
 
     def begin(self, weir, question=None):
         """Returns an asker whose call weir reads, and the rest of the body of that call."""
