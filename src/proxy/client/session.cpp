@@ -203,37 +203,6 @@ bool Session::outlasts(const net::ErrorCode& ec) const noexcept {
          idle_ticks_ < kQuietAfterTicks;
 }
 
-// Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
-// connection to it. Returns true if this process must not serve the connection any more.
-net::Task<bool> Session::hand_over() {
-  if (worker.decision_pause.is_on()) {
-    co_await wait_out_pause();
-    if (late_) co_return true;
-  }
-  if (is_handed_off() && hand_off()) co_return true;
-  if (inbox.empty() || !needs_relay()) co_return false;
-  co_return co_await relay_to_successor();
-}
-
-// Waits until the state of the limiters has been handed over. If a request has already arrived, this wait
-// does not count towards its head timeout or idle timeout.
-net::Task<void> Session::wait_out_pause() {
-  const bool asks = !inbox.empty();
-  if (asks) {
-    disarm();
-    state_ = State::Busy;
-  }
-  while (worker.decision_pause.is_on() && !late_) {
-    DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
-    pause_waiter_ = &waiter;
-    co_await waiter.wait();
-    pause_waiter_ = nullptr;
-  }
-  if (!asks) co_return;
-  note_begun();
-  arm(worker.config().server.head_timeout);
-}
-
 // Must be called when a part of a TLS record has arrived, but no byte of the request can be read yet. Records
 // that the connection is not idle.
 void Session::wait_for_the_rest() noexcept {

@@ -1,5 +1,5 @@
 // The part of Session that hands a connection to the new process in an upgrade. The new process serves the
-// next request.
+// next request. Until the new process has the state of the limiters, the connection waits.
 //
 // A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay in
 // this process. From the next request on, this process decrypts the bytes of such a connection and relays
@@ -52,6 +52,37 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   if (read.empty()) return;
   std::copy(read.begin(), read.end(), inbox.space());
   inbox.received(read.size());
+}
+
+// Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
+// connection to it. Returns true if this process has nothing left to serve.
+net::Task<bool> Session::hand_over() {
+  if (worker.decision_pause.is_on()) {
+    co_await wait_out_pause();
+    if (late_) co_return true;
+  }
+  if (is_handed_off() && hand_off()) co_return true;
+  if (inbox.empty() || !needs_relay()) co_return false;
+  co_return co_await relay_to_successor();
+}
+
+// Waits until the state of the limiters has been handed over. If a request has already arrived, this wait
+// does not count towards its head timeout or idle timeout.
+net::Task<void> Session::wait_out_pause() {
+  const bool asks = !inbox.empty();
+  if (asks) {
+    disarm();
+    state_ = State::Busy;
+  }
+  while (worker.decision_pause.is_on() && !late_) {
+    DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
+    pause_waiter_ = &waiter;
+    co_await waiter.wait();
+    pause_waiter_ = nullptr;
+  }
+  if (!asks) co_return;
+  note_begun();
+  arm(worker.config().server.head_timeout);
 }
 
 // Passes the socket with the bytes that were read, and closes the connection in this process. Returns false
