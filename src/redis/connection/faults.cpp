@@ -35,8 +35,8 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
 }
 
 // Returns true if the failure should be logged. `kinds`: the features that the failed call needs. Returns
-// false within kPause after any logged failure. Also returns false if `kinds` contains all features of an
-// earlier call whose failure was logged: both failures may have the same cause.
+// false within kPause after any logged failure. Also returns false if an earlier call whose failure was
+// logged needed only features that are in `kinds`: one of them may have caused both failures.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(logged_.begin(), logged_.end(), [&](Kinds logged) { return is_within(logged, kinds); });

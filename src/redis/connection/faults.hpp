@@ -1,7 +1,7 @@
 // Remembers which failures of bills were logged. These failures occur while other bills on the same
-// connection succeed: weir's user lacks a right, or a script fails. The connection stays open. Each kind of
-// failure is logged once per connection, and again only after a call of the same kind has succeeded. At most
-// one failure is logged in ten seconds.
+// connection succeed: weir's user lacks a right, or a script fails. The connection stays open. Failures of
+// calls that need the same features are logged once per connection, and again only after a call with these
+// features has succeeded. At most one failure is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once

@@ -99,6 +99,7 @@
     -- of all entries, as the head has it. `since` and `excess`: as in `logged`.
     local function seek(key, total, looked_at, first_live, since, excess)
       local last = call('LLEN', key) - 1
+      -- Returns the instant, the cost and the sum of an entry.
       local function entry(number)
         return take('<I7I4I4', call('LINDEX', key, number))
       end
@@ -117,7 +118,7 @@
         return low
       end
       local _, paid, sum = entry(1)
-      local none = sum - paid -- the sum before the first entry of the list
+      local none = sum - paid -- the first entry's sum without its cost: entries that were removed from the list
       local first = first_live or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)

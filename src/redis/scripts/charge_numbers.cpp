@@ -193,11 +193,12 @@ struct AnsweredLog {
   }
 };
 
-// Computes a limiter's outcome from the state that Redis had before the charge.
+// Computes a limiter's outcome from the state that Redis had before the charge. charge.lua describes the
+// numbers for each kind.
 struct ToOutcome {
   base::TimePoint now;
   limit::Cost cost;
-  std::uint64_t first, second, third;
+  std::uint64_t first, second, third;  // the line's answer from charge.lua
 
   using Answer = std::optional<limit::Outcome>;
 
@@ -219,8 +220,8 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap (free time slots) before later slots, and the TAT has not moved. The outcome is
-    // that of a charge at the gap's start.
+    // The charge has filled a gap (free time slots) and has not moved the TAT. So its remaining units and
+    // times are those of a charge that moves the TAT to where it is. The charge is admitted in any case.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;

@@ -69,7 +69,8 @@ local function kind_of(kind, now)
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       local overdraft = overdraws(reserved + reserved_part, actual + actual_part)
-      -- A rule that had `lease` may have left a state with gaps. As in charge.lua, the TAT of that state counts.
+      -- A rule that had `lease` may have left a state with gaps. An overdraft uses only the TAT of that state and drops
+      -- its gaps, as charge.lua does.
       local gapped = overdraft and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
       if gapped or (state and #state == 16) then
         tat, part = take('<dd', state, gapped and 2 or 1)

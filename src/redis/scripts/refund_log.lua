@@ -120,7 +120,7 @@
         return false
       end
       local newest, total = log.pair(0)
-      local first = log.last + 1 -- number of the first entry in or after the charge's part of the period
+      local first = log.last + 1 -- after the loop: number of the first entry at or after `from`, or log.last + 1
       while first > 1 and log.pair(first - 1) >= from do
         first = first - 1
       end
