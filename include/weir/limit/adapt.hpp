@@ -19,15 +19,18 @@
 //   makes one limiter for each reduced factor in advance.
 // * kLeastAnswers, 10: fewer answers say too little about the upstream. The factor then grows, as after good
 //   answers. So a factor recovers even if it is so low that weir refuses nearly every request.
-// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. Because three failures
-//   are needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
+// * kLeastFailures, 3: if AdaptTerms::errors_above is 5 %, for example, a single failure among 10 to 19
+//   answers exceeds this bound. Because three failures are needed, an upstream with 2 % failed answers is
+//   seldom unwell. docs/design/adapt.md has figures.
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
-// the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): under a factor of one half, each unit moves
-// the TAT twice as far. So a scaled limit admits nothing that the whole limit would refuse.
+// the scaled limit, which is lower. A bucket keeps its TAT (limit/gcra_core.hpp) and takes as long to fill,
+// but each unit moves the TAT further: twice as far under a factor of one half. So a scaled limit admits
+// nothing that the whole limit would refuse.
 //
-// Units that a key has used beyond the scaled limit may be forgotten in two cases. The first is a reload that
-// changes the limit. The second is an overflow cell that several limiters share.
+// In two cases, weir may forget units that a key has used beyond the scaled limit, so that the key can use
+// them again. The first is a reload that changes the limit. The second is an overflow cell that several
+// limiters share.
 //
 // Pure, apart from Factors.
 #pragma once

@@ -29,8 +29,8 @@ struct Interval {
 
 class Calendar {
  public:
-  // A run is a series of consecutive days with the same offset. Each day d from `first_day` to the day before
-  // the next run begins at d × 24 h − `offset`.
+  // A run is a series of consecutive days with the same offset. It lasts from `first_day` until the next run.
+  // Each day d of the run begins at d × 24 h − `offset`.
   struct Run {
     std::int32_t first_day;
     std::chrono::seconds offset;

@@ -8,8 +8,8 @@
 
 namespace weir::limit {
 
-// Resets a slot's cell (the state of its key) to a fresh state and returns the chunks of its log. Called if
-// the key has another algorithm now, which must not read the former cell.
+// Resets a slot's cell (the state of its key) to a fresh state, and gives the chunks of its log back to the
+// log store. Called if the key's rule has another algorithm now, which must not read the former cell.
 void KeyTable::Impl::reset_cell(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};

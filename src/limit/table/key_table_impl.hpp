@@ -147,8 +147,10 @@ struct KeyTable::Impl {
   Overflow overflow;
   LimiterVersions limiter_versions;
   Resets resets;
-  PermitObserver permit_observer;             // changes only while no shard has `watched` set
-  std::atomic<std::uint64_t> next_bucket{0};  // the next bucket to sweep, numbered through all shards
+  PermitObserver permit_observer;  // changes only while no shard has `watched` set
+  // The next hash bucket to sweep. The buckets of all shards are numbered consecutively. Grows without end,
+  // so sweep() takes it modulo the number of buckets.
+  std::atomic<std::uint64_t> next_bucket{0};
 };
 
 }  // namespace weir::limit
