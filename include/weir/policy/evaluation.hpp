@@ -88,16 +88,15 @@ struct Decision {
 class Evaluation {
  public:
   // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
-  // Returns the first rejection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
-  // shadow rules that have a rejection. Adds shadow rules last, so that they never displace an enforced
-  // rule.
+  // Returns the first rejection of an enforced rule; if there is one, `local`, `remote` and `paced` are
+  // empty. Omits shadow rules that have a rejection. The bills `local` and `remote` together hold at most
+  // kMaxCharges charges. Adds shadow rules last, so that they never take the place of an enforced rule.
   //
   // A rule with descriptor_keys adds a charge for each descriptor to which it applies. Descriptors with the
   // same key share one charge, which has the sum of their costs.
   //
   // Causes of a rejection are a missing key with on_missing = "reject", an invalid cost, an unreadable body,
-  // an ambiguous value, and too many rules. (The two bills together hold at most kMaxCharges charges.)
-  // REQUIRES: the first wanted_body() bytes of the body were read.
+  // an ambiguous value, and too many rules. REQUIRES: the first wanted_body() bytes of the body were read.
   Rejection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.

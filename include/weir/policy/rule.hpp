@@ -92,7 +92,7 @@ enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
 // When a concurrency limit releases the permit of a request.
 enum class Hold : std::uint8_t {
   Client,  // when the client has received the response, or has closed its connection
-  Answer,  // when the server has responded, even if the client has closed its connection
+  Answer,  // when the server's response has ended, even if the client has closed its connection
 };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
@@ -130,8 +130,8 @@ struct Variant {
   ScaledLimiters scaled{}, scaled_share{};
 };
 
-// The senders whose gRPC messages a rule counts. Of WebSocket messages, a rule counts only those of the
-// client. So with Server, a rule counts no WebSocket message.
+// The senders whose gRPC messages a rule counts. A rule counts only those WebSocket messages that the client
+// sends. So with Server, a rule counts no WebSocket message.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
 // The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
@@ -225,9 +225,9 @@ struct Rule {
   return rule.penalty ? &*rule.penalty : nullptr;
 }
 
-// Returns all keys of descriptors that the rule names: in its conditions, overrides and key. Returns none if
-// the rule needs no descriptor: it has no `match.descriptor`, and each part of its key has an alternative
-// that is no descriptor.
+// Returns the keys of all descriptor entries that the rule's conditions, overrides and `key` name. Returns
+// none if the rule can apply to a request without a descriptor: the rule has no `match.descriptor`, and each
+// part of `key` has an alternative that is no descriptor.
 [[nodiscard]] std::vector<std::string> descriptor_keys_of(const Rule& rule);
 
 // Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. The
