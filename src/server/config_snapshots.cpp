@@ -329,8 +329,9 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// All limiters of a rule that count concurrent requests share its permits, so the charge uses the first of
-// these limiters.
+// A rule has a limiter for itself and for each tier and override. `key` belongs to one of them, but how a
+// permit is counted does not depend on the limiter. So the charge names the first limiter that counts
+// concurrent requests.
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =

@@ -240,9 +240,9 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
   return false;
 }
 
-// Returns the possible meanings of `texts`, which name a key in a request, the likeliest meaning first. The
-// texts may be values of the rule's key, or a text by which weir shows a client. If a meaning is an error, it
-// is the last in the list.
+// Returns the keys that `texts` may mean, the likeliest first. `texts` come from a request to the admin
+// listener. They may be the values of the rule's key, or the text by which weir shows a client. If a result
+// is an error, it is the last in the list.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,
