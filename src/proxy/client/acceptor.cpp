@@ -25,7 +25,7 @@ constexpr unsigned kAcceptsInTurn = 16;  // connections that the worker accepts 
 
 constexpr std::size_t kEvicted = 32;  // each call of evict() closes about one in 32 sessions
 
-// largest number of log lines per second about clients that are untrusted or abuse HTTP/2
+// largest number of log lines per second about clients whose certificate weir rejects or that abuse HTTP/2
 constexpr unsigned kMostRefusals = 8;
 
 }  // namespace
@@ -39,8 +39,8 @@ Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSetting
   net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
 }
 
-// Clients of TLS send their first bytes at once. Clients of plain HTTP may connect in advance, so those are
-// accepted before they send.
+// TLS clients send their first bytes at once, so weir accepts them when these bytes have arrived. Clients of
+// plain HTTP may connect in advance, so weir accepts them before they send.
 void Acceptor::renew(AcceptorSettings settings) noexcept {
   settings_ = std::move(settings);
   net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
