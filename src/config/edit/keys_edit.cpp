@@ -122,7 +122,7 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
 
 // Returns the text of `lines` with the new values of a key's owner. A changed value replaces the old one on
 // its line, whose comment stays. Removes the lines of values that are now empty, and adds lines for values
-// that had none. `table`: the lines of the key. `was`: the present owner.
+// that had none. `table`: the lines of the key. `was`: the owner in `lines`. `owner`: the new owner.
 std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
                        const ApiKeyOwner& owner) {
   const auto before = values_of(was), after = values_of(owner);
