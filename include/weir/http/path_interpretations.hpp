@@ -13,9 +13,10 @@
 
 namespace weir::http {
 
-// Bounds on finding the interpretations of one path: the number of octets written, and the number of
-// interpretations. If a bound is exceeded, `too_many` is set. The bound on octets limits the work that a
-// client can cause before a rule rejects its request.
+// Bounds on the search for the interpretations of one path: the octets that the search reads in all, and the
+// number of interpretations. A text that the search reads in several ways counts once for each way. If a
+// bound is exceeded, `too_many` is set. The bound on octets limits the work that a client can cause before a
+// rule rejects its request.
 inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostPathInterpretations = 64;
 
