@@ -39,7 +39,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// how long to wait after the end; a response that arrives later is a fault
+// how long to wait for responses after the load has ended; a response that arrives later is a fault
 constexpr std::chrono::seconds kPatience{10};
 
 struct Connection {
@@ -57,7 +57,7 @@ class Load {
     for (Connection& each : connections_) connect_to(port, each);
   }
 
-  // Sends until `end`, and then waits for the responses that are due.
+  // Sends until `end`, and then waits at most kPatience for the missing responses.
   void run(Clock::time_point counted_from, Clock::time_point end) {
     begun_ = Clock::now();
     counted_from_ = counted_from;
@@ -170,7 +170,7 @@ class Load {
   int epoll_;
   std::deque<Connection*> free_;
   Clock::time_point begun_, counted_from_;
-  std::size_t count_ = 0;  // of requests sent
+  std::size_t count_ = 0;  // number of requests sent
   std::size_t refused_ = 0, faults_ = 0;
   std::vector<nanoseconds> took_, late_;
 };
