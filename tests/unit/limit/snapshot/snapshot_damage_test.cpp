@@ -135,8 +135,9 @@ TEST_F(SnapshotDamage, RejectsASnapshotWithAWrongNumberOfKeys) {
   EXPECT_EQ(fault_of(head(), daily_, 0), "");
 }
 
-// A chunk stores the age of an entry in the bits that the cost leaves free. The reader must reject an age
-// that needs more bits, because it would be truncated.
+// A log stores an entry in 64 bits: its cost (14 bits, or 32 with buckets) and the low bits of its mark
+// (limit/log/log.hpp). So the reader must reject a cost that needs more bits, and a mark that is too far from
+// the newest one.
 TEST_F(SnapshotDamage, RejectsASnapshotWithImpossibleSlidingLogs) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(fault_of(of_log({}), exact_), "is damaged: a log is empty");

@@ -309,8 +309,8 @@ TEST_F(NameKey, NamesAreTheSameIfRulesAreNamedTogetherOrOneByOne) {
     ASSERT_EQ(name, name_key(rule, applied, request_, key));
     if (name) names.insert(*name);
   }
-  // There are two rule names, three variants, elastic and other limits, two secrets, and four different keys.
-  // The key {"org"} gives the same name as {"ip"}, or no name.
+  // Two rule names, three variants, elastic or not, two secrets, and four different keys. The key {"org"}
+  // adds no name: the request has no org, so a rule uses the address, as {"ip"} does, or skips the request.
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 

@@ -127,8 +127,9 @@ TEST(StreamSettlements, FirstEventBeyondTheBudgetIsNotForwarded) {
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-// Returns true if exactly this many units are spent, which may be more than the 100 units of the bucket. The
-// bucket refills one unit an hour, so the next ten units fit after `units` - 90 hours.
+// Returns true if exactly `units` units are spent, which may be more than the 100 units of the bucket. The
+// bill costs ten units, so it fits again when only 90 units are spent. The bucket refills one unit an hour,
+// so that is after `units` - 90 hours.
 bool owes(Reserved& one, limit::Cost units) {
   const auto paid = one.charged_at + hours(units - 90);
   return !one.table.charge(one.bill.charges(), paid - minutes(1), one.bill.outcomes()) &&
@@ -179,7 +180,7 @@ const limit::Limiter kElastic = limit::TokenBucket::make({1, hours(1)}, 1000).va
 
 // A stream under an elastic rule, which has two buckets. The elastic bucket of 1,000 units decides. The
 // rule's own bucket of 100 units does not decide, but is charged too until its units are spent. Another
-// request of the client has taken 60 units from it.
+// request of the client has taken 60 units from the rule's own bucket.
 struct ElasticStream : LoneWorker {
   ElasticStream() : LoneWorker({}) {
     rule.settlement = by_stream(false);
@@ -238,7 +239,8 @@ struct WithoutRedis : Reserved {
     EXPECT_TRUE(begins(Framing::Chunked));
   }
   StreamMeter& meter() { return *settlements.meter(); }
-  // Makes the charge in Redis for the event that is held back. Returns when the meter asks Redis again.
+  // Makes the charge in Redis for the event that is held back. Returns the time from which the meter asks
+  // Redis again.
   base::TimePoint ask_redis(base::TimePoint now) {
     bool done = false;
     net::spawn(context.get_executor(), meter().charge_in_redis(now),
