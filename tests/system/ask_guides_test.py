@@ -310,7 +310,7 @@ class BehindNginxInDocker(BehindNginx):
         return re.sub(r"(proxy_read_timeout \w+;)", r"\1 error_page 500 502 504 = @away;", text).replace(
             "location / {", "location @away { return 204; } location / {")
 
-    def test_client_gets_500_if_the_token_is_wrong(self):
+    def test_client_gets_500_if_nginx_has_a_wrong_token_for_weir(self):
         proxy = self.start(self.make_proxy(lambda text: text.replace(TOKEN, TOKEN[::-1])))
         refused = self.ask("/", proxy=proxy)
         self.assertEqual((refused.status, "www-authenticate" in refused), (500, False))

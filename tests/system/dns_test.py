@@ -105,7 +105,7 @@ class Dns(TestCase):
         eventually(lambda: self.resolves(weir, "same") >= looked_up + 2, "look-ups ask the other name server")
         self.assertEqual(self.resolves(weir, "failed"), 0)
 
-    def test_check_resolve_asks_the_name_servers(self):
+    def test_weir_check_with_resolve_asks_the_configured_name_servers(self):
         dns = self.start(Dnsmasq(api="127.0.0.2"))
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "weir.toml"

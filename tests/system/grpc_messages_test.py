@@ -125,7 +125,7 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(b"two"))
 
-    def test_client_that_exceeds_its_message_limit_gets_no_refund_by_status(self):
+    def test_call_that_weir_ends_for_too_many_client_messages_is_not_refunded(self):
         """Otherwise a client could guess, see in the server's message that the guess is wrong, and get a refund by sending one
         message too many."""
         weir = self.weir("1/day", messages_over='"close"', charge='{ grpc_status = ["UNAUTHENTICATED"] }')

@@ -128,7 +128,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 0)
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_request_of_better_priority_displaces_another_request_of_its_connection(self):
+    def test_request_of_better_priority_displaces_another_request_on_the_same_connection(self):
         weir = self.plain_weir(queue_rule("1/day", 3), routes=CLASSES)
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_class": "batch"}] * 3)
@@ -139,7 +139,7 @@ class Places(QueueTestCase):
         self.await_metric(weir, 1, "weir_queue_refused_total", reason="displaced")
         self.assertEqual([client.answers[stream].status for stream in waiting[:2]], [None, None])
 
-    def test_client_with_fewer_queued_requests_displaces_a_request_of_another_client_on_its_connection(self):
+    def test_client_with_fewer_queued_requests_displaces_one_of_another_client_on_the_same_connection(self):
         weir = self.keyed(queue_rule("1/day", 6))
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_api_key": "a"}] * 6)

@@ -398,7 +398,7 @@ class Command(TestCase):
         self.assertIn(f'{self.file}:2: "listen" ends without ";"', errors)
         self.assertEqual(run_weir("import", str(self.folder / "none"))[0], 2)
 
-    def test_missing_certificate_is_named_and_the_file_is_written(self):
+    def test_missing_certificate_file_is_reported_and_the_translation_is_still_printed(self):
         self.file.write_text("server { listen 443 ssl; ssl_certificate a.crt; ssl_certificate_key a.key; location / { proxy_pass http://127.0.0.1:9; } }")
         status, output, errors = run_weir("import", str(self.file))
         self.assertEqual(status, 1)

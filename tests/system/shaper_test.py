@@ -231,7 +231,7 @@ class Shaper(TestCase):
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
-    def test_failed_request_does_not_free_the_queue_place_of_another_request(self):
+    def test_failure_of_a_request_that_overtook_another_frees_no_place_in_the_queue(self):
         """The urgent request has taken the departure time of a waiting request, which now departs later. If the urgent request
         fails, no place in the queue becomes free."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +

@@ -190,7 +190,7 @@ TEST_F(Inspection, RuleThatNeedsNoBodyAcceptsBodiesThatWeirCannotRead) {
   EXPECT_EQ(lines(), 0U);
 }
 
-TEST_F(Inspection, DescriptionShowsTheWordsInTheBody) {
+TEST_F(Inspection, DescriptionOfAConditionShowsTheWordsThatTheBodyMustContain) {
   EXPECT_EQ(both(path("/messages"), words({"free", "wire transfer"})).describe(),
             "path /messages, body with \"free\" \"wire transfer\"");
   EXPECT_EQ(negation(words({"free"})).describe(), "not (body with \"free\")");

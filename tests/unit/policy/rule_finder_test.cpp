@@ -160,7 +160,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(RulesOfOneRequest, FindsTheFirstRuleBeyondTheMaximumNumberOfChargesOfARequest) {
+TEST(FirstBeyond, FindsTheFirstRuleBeyondTheMaximumNumberOfChargesOfARequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);
@@ -169,7 +169,7 @@ TEST(RulesOfOneRequest, FindsTheFirstRuleBeyondTheMaximumNumberOfChargesOfAReque
   EXPECT_EQ(first_beyond(rules, 3), &rules[2]) << "an elastic rule makes two charges";
 }
 
-TEST(RulesOfOneRequest, OnlyRulesThatCertainlyApplyToTheSameRequestAreCounted) {
+TEST(FirstBeyond, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
   std::vector<Rule> rules = {rule_for("a", "", "/a/*"), rule_for("b", "", "/b/*"),
                              rule_for("c", "", "", {"GET"}), rule_for("d", "", "", {"PUT"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "no rule covers another";
@@ -185,14 +185,14 @@ TEST(RulesOfOneRequest, OnlyRulesThatCertainlyApplyToTheSameRequestAreCounted) {
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may come from elsewhere, and have no body";
 }
 
-TEST(RulesOfOneRequest, RuleThatUsesTheAddressInPlaceOfAMissingKeyIsCounted) {
+TEST(FirstBeyond, CountsRulesThatUseTheAddressInPlaceOfAMissingKey) {
   std::vector<Rule> rules = {rule_of("a", {"user"}), rule_of("b", {"ip", "header:x-tenant"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "the rules skip requests without the key";
   for (auto& rule : rules) rule.on_missing = OnMissing::Ip;
   EXPECT_EQ(first_beyond(rules, 1), &rules[1]);
 }
 
-TEST(RulesOfOneRequest, RuleWhoseKeyNearlyEveryRequestHasIsCountedOnlyIfTheCallerAsksForIt) {
+TEST(FirstBeyond, CountsRulesWhoseKeyNearlyEveryRequestHasOnlyWithReachUsual) {
   for (const char* part : {"host", "route", "upstream"}) {
     const std::vector<Rule> rules = {rule_of("a", {part}), rule_of("b", {"ip"})};
     EXPECT_EQ(first_beyond(rules, 1), nullptr) << part;

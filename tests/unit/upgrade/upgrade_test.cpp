@@ -201,7 +201,7 @@ TEST(ConnectionHandoff, ConnectionArrivesWithItsAddressesCertificateSubjectAndUn
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
-TEST(ConnectionHandoff, CertificateArrivesWithoutAddressesAndAddressesWithoutACertificate) {
+TEST(ConnectionHandoff, CertificateAndAddressesAreEachPassedOnIfTheOtherIsMissing) {
   auto arrived = passed(
       {.ends = {}, .certificate_subject = "", .certificate = ":MIIB+/8=:", .relayed = true, .secure = true},
       "");

@@ -98,9 +98,9 @@ class ServedRequest final : public http::Http2StreamEvents {
   std::optional<http::Http2Error> closed;
 };
 
-class Http2MemoryTest : public ::testing::Test, private http::Http2Events {
+class Http2InMemory : public ::testing::Test, private http::Http2Events {
  protected:
-  ~Http2MemoryTest() override {
+  ~Http2InMemory() override {
     connection->close();
     context.restart();
     context.poll();

@@ -6,7 +6,7 @@ namespace {
 constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
 constexpr std::string_view kPost = "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-TEST_F(Http2MemoryTest, CallerWritesTheRequestAndReadsTheResponseAsHttp1Text) {
+TEST_F(Http2InMemory, CallerWritesTheRequestAndReadsTheResponseAsHttp1Text) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -24,7 +24,7 @@ TEST_F(Http2MemoryTest, CallerWritesTheRequestAndReadsTheResponseAsHttp1Text) {
   EXPECT_EQ(ec, net::asio::error::eof);
 }
 
-TEST_F(Http2MemoryTest, BodyWaitsForTheFlowControlWindowOfTheServer) {
+TEST_F(Http2InMemory, BodyWaitsForTheFlowControlWindowOfTheServer) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -45,7 +45,7 @@ TEST_F(Http2MemoryTest, BodyWaitsForTheFlowControlWindowOfTheServer) {
   EXPECT_GT(stream.try_rest(rest, {}, ec), 0U);
 }
 
-TEST_F(Http2MemoryTest, StreamThatTheServerRefusesIsReportedAsRefused) {
+TEST_F(Http2InMemory, StreamThatTheServerRefusesIsReportedAsRefused) {
   refuses = true;
   connect();
   exchange();
@@ -59,7 +59,7 @@ TEST_F(Http2MemoryTest, StreamThatTheServerRefusesIsReportedAsRefused) {
   EXPECT_TRUE(connection->has_room()) << "the connection goes on";
 }
 
-TEST_F(Http2MemoryTest, StreamThatTheServerResetsIsReportedAsReset) {
+TEST_F(Http2InMemory, StreamThatTheServerResetsIsReportedAsReset) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -73,7 +73,7 @@ TEST_F(Http2MemoryTest, StreamThatTheServerResetsIsReportedAsReset) {
   EXPECT_EQ(stream.broke_by(), ExchangeFailure::Reset);
 }
 
-TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
+TEST_F(Http2InMemory, StreamsOfAnEndedConnectionReportABrokenConnection) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), ExchangeFailure::Connection);
 }
 
-TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClose) {
+TEST_F(Http2InMemory, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClose) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -102,7 +102,7 @@ TEST_F(Http2MemoryTest, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClo
       << "the first request does not prove that the server is there";
 }
 
-TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) {
+TEST_F(Http2InMemory, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -119,7 +119,7 @@ TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) 
   EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
-TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfTheServerSentAFrameAfterTheRequest) {
+TEST_F(Http2InMemory, RequestCannotHaveMetAnIdleCloseIfTheServerSentAFrameAfterTheRequest) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -134,7 +134,7 @@ TEST_F(Http2MemoryTest, RequestCannotHaveMetAnIdleCloseIfTheServerSentAFrameAfte
   EXPECT_FALSE(stream.may_have_met_idle_close());
 }
 
-TEST_F(Http2MemoryTest, ConnectionIsIdleOnceItsRequestsHaveEnded) {
+TEST_F(Http2InMemory, ConnectionIsIdleOnceItsRequestsHaveEnded) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -150,7 +150,7 @@ TEST_F(Http2MemoryTest, ConnectionIsIdleOnceItsRequestsHaveEnded) {
   EXPECT_TRUE(second.may_have_met_idle_close());
 }
 
-TEST_F(Http2MemoryTest, StreamsAboveTheLastStreamIdOfAGoawayAreRefused) {
+TEST_F(Http2InMemory, StreamsAboveTheLastStreamIdOfAGoawayAreReportedAsRefusedByTheServer) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -170,7 +170,7 @@ TEST_F(Http2MemoryTest, StreamsAboveTheLastStreamIdOfAGoawayAreRefused) {
   EXPECT_EQ(ec, net::asio::error::eof);
 }
 
-TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsReportedAsARefusal) {
+TEST_F(Http2InMemory, GoawayOnANewConnectionIsReportedAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -179,7 +179,7 @@ TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsReportedAsARefusal) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, GoawayAndCloseOfANewConnectionAreReportedAsARefusal) {
+TEST_F(Http2InMemory, GoawayAndCloseOfANewConnectionAreReportedAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -192,7 +192,7 @@ TEST_F(Http2MemoryTest, GoawayAndCloseOfANewConnectionAreReportedAsARefusal) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsARefusal) {
+TEST_F(Http2InMemory, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -203,13 +203,13 @@ TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsAR
   EXPECT_FALSE(is_refusal(error));
 }
 
-TEST_F(Http2MemoryTest, ConnectionIsCountedOnlyForItsFirstRequest) {
+TEST_F(Http2InMemory, ConnectionIsCountedOnlyForItsFirstRequest) {
   connect();
   EXPECT_TRUE(connection->take_first_use());
   EXPECT_FALSE(connection->take_first_use());
 }
 
-TEST_F(Http2MemoryTest, NumberOfOpenStreamsIsBoundedByTheSettingsOfTheServer) {
+TEST_F(Http2InMemory, NumberOfOpenStreamsIsBoundedByTheSettingsOfTheServer) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -218,7 +218,7 @@ TEST_F(Http2MemoryTest, NumberOfOpenStreamsIsBoundedByTheSettingsOfTheServer) {
   EXPECT_FALSE(connection->has_room());
 }
 
-TEST_F(Http2MemoryTest, StreamIsResetIfTheCallerLeavesBeforeTheResponse) {
+TEST_F(Http2InMemory, StreamIsResetIfTheCallerLeavesBeforeTheResponse) {
   connect();
   exchange();
   {

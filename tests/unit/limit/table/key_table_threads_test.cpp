@@ -142,7 +142,7 @@ TEST(KeyTableThreads, ThreadsThatChargeManySharedKeysNeverDeadlock) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-TEST(KeyTableThreads, FullTableAdmitsNoMoreThanItsBoundWhileThreadsAddKeys) {
+TEST(KeyTableThreads, TableThatThreadsFillAdmitsOneRequestForEachSlotAndOneForTheOverflowCell) {
   KeyTable table(500);
   const Limiter limiter = token_bucket("1/day", 1);
   std::atomic<std::uint64_t> admitted{0};

@@ -174,7 +174,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, PrefetchedUnitOfAFailedRequestIsReturnedAfterAllOtherUnitsOfItsKeyWereReturned) {
+TEST_F(GrantCacheTest, UnitOfAFailedRequestIsReturnedToRedisEvenIfAllOtherUnitsOfItsKeyWereReturnedBefore) {
   heat();
   take();
   limit::Outcome outcome;
