@@ -114,6 +114,7 @@ void Session::note_begun() noexcept {
 
 // Reads more bytes from the client. Returns would_block if none have arrived.
 net::ErrorCode Session::receive() {
+  if (client.is_quiet()) return net::asio::error::would_block;  // needs no block
   net::ErrorCode ec;
   char* at = inbox.space();
   const auto count = client.try_read(at, inbox.room(), ec);
