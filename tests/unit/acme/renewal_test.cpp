@@ -44,7 +44,7 @@ TEST(RetryPause, PauseBeforeARetryDoublesUpToSixHours) {
   EXPECT_EQ(retry_pause(first, 4'000'000'000), hours(6));
 }
 
-TEST(RetryPause, IsNeverShorterThanASecondOrThanTheFirstPause) {
+TEST(RetryPause, PauseIsAtLeastOneSecondAndAtLeastAsLongAsTheConfiguredFirstPause) {
   EXPECT_EQ(retry_pause(base::Duration(1), 1), seconds(1));
   EXPECT_EQ(retry_pause(days(1), 1), days(1));
   EXPECT_EQ(retry_pause(days(1), 5), days(1));
@@ -56,7 +56,7 @@ TEST(PauseAfterSuccess, PauseIsASixthOfTheCertificatesLifetimeUpToADay) {
   EXPECT_EQ(pause_after_success({kBegin, kBegin - seconds(60)}), seconds(1));
 }
 
-TEST(IsPause, PauseEndsAtTheStoredTimeAndATimeTooFarInTheFutureIsIgnored) {
+TEST(IsPause, PauseEndsAtTheStoredTimeUnlessThatTimeIsTooFarInTheFuture) {
   EXPECT_TRUE(is_pause(kBegin + days(1), kBegin, minutes(2)));
   EXPECT_FALSE(is_pause(kBegin + days(1) + seconds(1), kBegin, minutes(2)));
   EXPECT_TRUE(is_pause(kBegin + days(3), kBegin, days(3)));
