@@ -19,13 +19,13 @@ unsigned refusal(const Admission& admission, const PageRequest& question) {
   return said == nullptr ? 0 : said->status;
 }
 
-TEST(Admission, AcceptsAHostThatIsAnAddressOrLocalhostOrTheConfiguredName) {
+TEST(AdminPageAdmission, AcceptsAHostThatIsAnAddressOrLocalhostOrTheConfiguredName) {
   for (const char* host : {"127.0.0.1:9900", "127.0.0.1", "[::1]:9900", "[2001:db8::7]", "203.0.113.7:1",
                            "localhost:9900", "LOCALHOST", "Weir.Internal:9900", ""})
     EXPECT_TRUE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, RejectsAHostNameThatAnotherWebSiteCouldUse) {
+TEST(AdminPageAdmission, RejectsAHostNameThatAnotherWebSiteCouldUse) {
   for (const char* host :
        {"evil.example", "evil.example:9900", "localhost.evil.example", "127.0.0.1.evil.example",
         "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example", "[::1].evil.example",
@@ -33,11 +33,11 @@ TEST(Admission, RejectsAHostNameThatAnotherWebSiteCouldUse) {
     EXPECT_FALSE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, AcceptsAnyHostOnAUnixSocket) {
+TEST(AdminPageAdmission, AcceptsAnyHostOnAUnixSocket) {
   EXPECT_TRUE(is_own_host("weir", {.host = {}, .port = 0, .unix_path = "/run/weir/admin.sock"}));
 }
 
-TEST(Admission, RejectsRequestsForDataWithTheHostOfAnotherSiteIfNoTokenIsConfigured) {
+TEST(AdminPageAdmission, RejectsRequestsForDataWithTheHostOfAnotherSiteIfNoTokenIsConfigured) {
   const Admission admission{Token(""), tcp("127.0.0.1")};
   const auto status = [&](std::string_view target, std::string_view host) {
     return refusal(admission, {.method = "GET", .target = target, .host = host});
@@ -48,7 +48,7 @@ TEST(Admission, RejectsRequestsForDataWithTheHostOfAnotherSiteIfNoTokenIsConfigu
   EXPECT_EQ(status("/healthz", "weir.pod.local"), 0U);
 }
 
-TEST(Admission, AcceptsAnyHostIfATokenIsConfigured) {
+TEST(AdminPageAdmission, AcceptsAnyHostIfATokenIsConfigured) {
   const Admission admission{Token("s3cret"), tcp("0.0.0.0")};
   PageRequest question{.method = "GET", .target = "/metrics", .host = "weir:9900"};
   EXPECT_EQ(refusal(admission, question), 401U);
@@ -60,14 +60,14 @@ PageRequest from(std::string_view origin, std::string_view site = {}) {
   return {.method = "POST", .target = "/", .host = "127.0.0.1:9900", .origin = origin, .fetch_site = site};
 }
 
-TEST(Admission, AcceptsRequestsFromItsOwnPageAndFromCommandLineClients) {
+TEST(AdminPageAdmission, AcceptsRequestsFromTheAdminPageAndFromCommandLineClients) {
   EXPECT_FALSE(is_of_another_site(from("")));
   EXPECT_FALSE(is_of_another_site(from("http://127.0.0.1:9900")));
   EXPECT_FALSE(is_of_another_site(from("https://127.0.0.1:9900", "same-origin")));
   EXPECT_FALSE(is_of_another_site(from("", "none")));
 }
 
-TEST(Admission, RejectsRequestsFromThePageOfAnotherWebSite) {
+TEST(AdminPageAdmission, RejectsRequestsFromThePageOfAnotherWebSite) {
   for (const char* origin :
        {"http://evil.example", "http://127.0.0.1:8080", "http://127.0.0.1", "null", "http://localhost:9900"})
     EXPECT_TRUE(is_of_another_site(from(origin))) << origin;
@@ -76,7 +76,7 @@ TEST(Admission, RejectsRequestsFromThePageOfAnotherWebSite) {
   EXPECT_TRUE(is_of_another_site(from("http://127.0.0.1:9900", "cross-site")));
 }
 
-TEST(Admission, ResponseFieldsForbidFramesAndContentTypeSniffing) {
+TEST(AdminPageAdmission, ResponseFieldsForbidFramesAndContentTypeSniffing) {
   const auto value = [](std::string_view wanted) {
     for (const auto& [name, text] : kGuardingFields)
       if (name == wanted) return text;
