@@ -28,7 +28,7 @@ struct Subrequest {
 
 // A proxy may add these fields and also forward the fields of the same names that its client has sent. The
 // client could then describe another request.
-TEST(ForwardedQuestion, RepeatedDescriptionOfTheRequestIsRefused) {
+TEST(ForwardedQuestion, RejectsARepeatedXForwardedMethodProtoHostOrUriField) {
   const std::string lines =
       "X-Forwarded-Method: GET\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Forwarded-Uri: "
       "/ten\r\nX-Forwarded-For: 203.0.113.7\r\n";
@@ -42,7 +42,7 @@ TEST(ForwardedQuestion, RepeatedDescriptionOfTheRequestIsRefused) {
   }
 }
 
-TEST(ForwardedQuestion, DescribesTheRequestOfTheClient) {
+TEST(ForwardedQuestion, IsTheRequestThatTheXForwardedFieldsDescribe) {
   const Subrequest subrequest(
       "X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.example.com\r\n"
       "X-Forwarded-Uri: /v1/chat?x=1\r\nX-Forwarded-For: 203.0.113.7\r\nX-Api-Key: secret\r\nContent-Length: "
@@ -91,7 +91,7 @@ TEST(ForwardedQuestion, RejectsAProxyThatNamesNoPath) {
   EXPECT_THAT(question.error().message, testing::StartsWith("X-Forwarded-Uri is missing"));
 }
 
-TEST(ForwardedQuestion, DropsTheTokenOfTheListener) {
+TEST(ForwardedQuestion, OmitsTheAuthorizationFieldIfItHasTheTokenOfTheListener) {
   const Subrequest subrequest(
       "X-Forwarded-Uri: /\r\nX-Forwarded-For: 203.0.113.7\r\nAuthorization: Bearer listener\r\n");
   const auto question = subrequest.question(true);
@@ -99,7 +99,7 @@ TEST(ForwardedQuestion, DropsTheTokenOfTheListener) {
   EXPECT_TRUE(question->headers.empty());
 }
 
-TEST(RefusalStatus, ComesFromTheQuery) {
+TEST(RefusalStatus, IsReadFromTheRefuseParameterOfTheQuery) {
   EXPECT_EQ(*refusal_status(""), 0U);
   EXPECT_EQ(*refusal_status("refuse=403"), 403U);
   for (const auto* wrong :

@@ -51,7 +51,7 @@ TEST(Question, HeadIsParsedLikeTheHeadOfAClient) {
   EXPECT_EQ(head.authority, "api.example.com");
 }
 
-TEST(Question, KeepsTextsOfDescriptorsWhenItMoves) {
+TEST(Question, MovedQuestionKeepsTheTextsOfItsDescriptors) {
   Question question;
   const auto key = question.keep("a");  // a short text, which std::string stores in the object itself
   question.descriptors.push_back({.entries = {{key, question.keep("b")}}});
