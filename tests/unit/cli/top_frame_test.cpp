@@ -34,7 +34,7 @@ weir_redis_up{worker="1"} 0
 nonsense
 )";
 
-TEST(Figures, AreReadFromThePrometheusTextFormat) {
+TEST(TopFigures, ParsesThePrometheusTextFormat) {
   const Figures figures{kMetrics};
   EXPECT_EQ(figures.all().front().labels.at("route"), "a \"b\\");
   EXPECT_EQ(figures.sum("weir_requests_total"), 15);
@@ -44,7 +44,7 @@ TEST(Figures, AreReadFromThePrometheusTextFormat) {
   EXPECT_FALSE(figures.has("nonsense"));
 }
 
-TEST(Figures, AddUpOnlyTheSeriesWithTheGivenLabels) {
+TEST(TopFigures, SumIncludesOnlyTheSeriesWithTheGivenLabels) {
   const Figures figures{std::string(kMetrics) +
                         "weir_decisions_total{outcome=\"refused\",rule=\"other\"} 2\n" +
                         "weir_settlements_total{outcome=\"refunded\",rule=\"login\"} 9\n"};
