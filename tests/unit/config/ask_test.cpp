@@ -209,7 +209,7 @@ TEST(QuestionRules, WarningNamesBandwidthIfAllListenersAnswerQuestions) {
               Not(Contains(HasSubstr("has bandwidth"))));
 }
 
-TEST(QuestionRules, CauseAWarningIfTheyNeedTheEndOfARequestAndOnlyEnvoyAsks) {
+TEST(QuestionRules, CauseAWarningIfTheyNeedTheEndOfARequestWhichEnvoyDoesNotReport) {
   const std::string rls = "serves = \"rls\"\n", decide = "serves = \"decide\"\n";
   const std::string held =
       "[[rule]]\nname = \"h\"\nalgorithm = \"concurrency\"\nlimit = 5\nkey = [\"descriptor:user\"]\n";
@@ -274,7 +274,7 @@ TEST(QuestionRules, OverdraftIsReadAndShown) {
                    .overdraft);
 }
 
-TEST(QuestionRules, RejectOverdraftBesideSettingsThatExcludeIt) {
+TEST(QuestionRules, RejectOverdraftBesideSettingsThatCannotBeCombinedWithIt) {
   const std::string by_user = "key = [\"descriptor:user\"]\noverdraft = true\n";
   const auto mistake = [&](const std::string& limit, const std::string& more = "") {
     return mistakes_in(with("[[rule]]\nname = \"x\"\n" + limit + by_user + more));

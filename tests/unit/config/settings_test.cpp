@@ -78,7 +78,7 @@ TEST(Settings, DefaultsInTheSchemaEqualTheDefaultsOfTheCppTypes) {
   EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
 }
 
-TEST(Settings, TimeoutOf100ContinueDefaultsToAtMostHalfTheResponseTimeout) {
+TEST(Settings, ExpectContinueTimeoutDefaultsToAtMostHalfTheResponseTimeout) {
   const auto of = [](const std::string& timeouts) {
     const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
     return parse(with(text)).upstreams.back().timeouts.expect_continue;

@@ -487,7 +487,7 @@ TEST(Warnings, WarnOfRulesThatCountEqualUserNamesOfSeveralTokenIssuersTogether) 
   EXPECT_THAT(of("[\"user\"]", issuer("https://a")), Not(Contains(HasSubstr(how))));
 }
 
-TEST(Warnings, WarnOfTiersAndConditionsThatEachOfSeveralTokenIssuersCanGrant) {
+TEST(Warnings, WarnOfTiersAndConditionsIfMoreThanOneTokenIssuerCanGrantThem) {
   const auto of = [&](const std::string& rule, const std::string& client, int issuers) {
     std::string tables;
     for (int i = 0; i < issuers; ++i)

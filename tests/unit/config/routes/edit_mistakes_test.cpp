@@ -179,16 +179,16 @@ const WrongConfiguration kWrongEdits[] = {
       "the name of a host; expected \"https://{host}{uri}\", or one \"/\" before a name"}},
 };
 
-class EditMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
+class RouteEditMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(EditMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
+TEST_P(RouteEditMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, EditMistakes, ::testing::ValuesIn(kWrongEdits),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, RouteEditMistakes, ::testing::ValuesIn(kWrongEdits),
                          [](const auto& parameter) { return parameter.param.name; });
 
-TEST(Edits, RouteThatSetsTooManyOrTooLargeHeaderFieldsIsRejected) {
+TEST(RouteEdits, RouteThatSetsTooManyOrTooLargeHeaderFieldsIsRejected) {
   std::string many, large = "X-A = \"" + std::string(8192, 'a') + "\"";
   for (int i = 0; i < 33; ++i) many += (i == 0 ? "X-" : ", X-") + std::to_string(i) + " = \"a\"";
   EXPECT_THAT(mistakes_in(request_set(many)), Contains(HasSubstr("found 33 fields of")));
@@ -196,17 +196,17 @@ TEST(Edits, RouteThatSetsTooManyOrTooLargeHeaderFieldsIsRejected) {
               Contains(HasSubstr("found 1 fields of 8195 bytes; expected at most")));
 }
 
-TEST(Edits, RouteMaySetCorsResponseFieldsIfThereIsNoCorsTable) {
+TEST(RouteEdits, RouteMaySetCorsResponseFieldsIfThereIsNoCorsTable) {
   EXPECT_THAT(mistakes_in(forwarding("headers.response.set = { Access-Control-Allow-Origin = \"*\" }\n")),
               IsEmpty());
 }
 
-TEST(Edits, RouteWithoutHeaderSettingsChangesNoHeaderFields) {
+TEST(RouteEdits, RouteWithoutHeaderSettingsChangesNoHeaderFields) {
   EXPECT_EQ(parse(forwarding("")).routes[1].edits, nullptr);
   EXPECT_EQ(parse(forwarding("headers = {}\n")).routes[1].edits, nullptr);
 }
 
-TEST(Edits, DescriptionOmitsTheValuesOfRequestHeaders) {
+TEST(RouteEdits, DescriptionOmitsTheValuesOfRequestHeaders) {
   const auto text =
       describe(parse(forwarding("strip_prefix = \"/a\"\nheaders.request = { set = { Authorization = "
                                 "\"s3cret\" }, remove = [\"X-B\"] }\nheaders.response.add = { X-C = "
@@ -221,14 +221,14 @@ TEST(Edits, DescriptionOmitsTheValuesOfRequestHeaders) {
               HasSubstr("    path: rewritten from ^/a(.*)$ to /b{1}\n"));
 }
 
-TEST(Edits, ReloadReportsChangedRequestHeaderValuesWithoutShowingThem) {
+TEST(RouteEdits, ReloadReportsChangedRequestHeaderValuesWithoutShowingThem) {
   const auto of = [](const std::string& value) { return parse(request_set("X-A = \"" + value + "\"")); };
   EXPECT_THAT(unshown_differences(of("s3cret"), of("other")),
               ::testing::ElementsAre("now: route \"r\" sends its servers other values in header fields"));
   EXPECT_THAT(unshown_differences(of("s3cret"), of("s3cret")), IsEmpty());
 }
 
-TEST(Edits, WarningNamesAPlaceholderThatIsAlwaysEmpty) {
+TEST(RouteEdits, WarningNamesAPlaceholderThatIsAlwaysEmpty) {
   const auto warned =
       Contains(HasSubstr("writes {org}, which is always empty: write org or keys in [client]"));
   EXPECT_THAT(warnings_of(request_set("X-Org = \"{org}\"")), warned);
@@ -236,7 +236,7 @@ TEST(Edits, WarningNamesAPlaceholderThatIsAlwaysEmpty) {
               Not(warned));
 }
 
-TEST(Edits, WarningNamesARedirectStatusWithoutALocation) {
+TEST(RouteEdits, WarningNamesARedirectStatusWithoutALocation) {
   const auto warned = Contains(HasSubstr("answers 302 without a target"));
   EXPECT_THAT(warnings_of(answering("respond = { status = 302 }\n")), warned);
   EXPECT_THAT(warnings_of(redirect("/a", "302")), Not(warned));

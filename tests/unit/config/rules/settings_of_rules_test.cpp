@@ -56,7 +56,7 @@ TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
   EXPECT_EQ(settings.server.max_in_flight, 50U);
 }
 
-TEST(Settings, LocalShareOfAReplicaHasExactlyItsFractionOfTheRate) {
+TEST(Settings, RateOfALocalShareIsExactlyTheRateOfTheRuleDividedByTheReplicas) {
   const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
   const auto share = [&](const std::string& more) {
     return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
