@@ -198,7 +198,7 @@ TEST(WriteRequestHead, WritesTheReceivedHttpVersionInVia) {
 }
 
 // weir forwards an HTTP/1.0 request as HTTP/1.1, and servers reject HTTP/1.1 with an empty Host.
-TEST(WriteRequestHead, RequestWithoutAHostIsForwardedWithTheGivenHost) {
+TEST(WriteRequestHead, RequestWithoutAHostIsForwardedWithTheHostOfTheUpstreamServer) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
@@ -208,7 +208,7 @@ TEST(WriteRequestHead, RequestWithoutAHostIsForwardedWithTheGivenHost) {
   }
 }
 
-TEST(WriteRequestHead, ReplacesHostAndNamesTheClientsHostInForwardingFields) {
+TEST(WriteRequestHead, HostThatWeirReplacesIsForwardedInXForwardedHostAndForwarded) {
   auto by = kStranger;
   by.host = "api.internal";
   by.add_forwarded = true;
@@ -409,7 +409,7 @@ TEST(WriteRequestHead, ParserAcceptsEveryForwardedHead) {
   }
 }
 
-TEST(WriteRequestHead, RequestAsksForNoCodingAndNoRangeIfWeirReadsTheResponse) {
+TEST(WriteRequestHead, RequestsAnUncompressedAndWholeResponseIfWeirReadsTheResponse) {
   const std::string head =
       "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
       "Accept-Encoding: br\r\nX-Range: d";

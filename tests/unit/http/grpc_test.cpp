@@ -78,7 +78,7 @@ TEST(Grpc, MessageOfARefusalIsPercentEncoded) {
   EXPECT_NE(fields.find("grpc-message: 100%25 %C3%A4\r\n"), std::string::npos) << fields;
 }
 
-TEST(Grpc, MessageLineIsWrittenOnlyIfThereIsAMessage) {
+TEST(Grpc, GrpcMessageFieldIsWrittenOnlyIfThereIsAMessage) {
   std::string fields = "a: b\r\n";
   append_grpc_status(fields, 0, "");
   EXPECT_EQ(fields, "a: b\r\ngrpc-status: 0\r\n");

@@ -131,7 +131,7 @@ TEST(ResponseHead, AcceptsLinesThatEndInLineFeed) {
   }
 }
 
-TEST(FindAnswerHeadEnd, FindsTheFirstEmptyLineForAllLineEnds) {
+TEST(FindAnswerHeadEnd, FindsTheFirstEmptyLineAfterEachKindOfLineEnd) {
   for (const std::string head : {"HTTP/1.1 200 OK\r\nX: a\r\n\r\n", "HTTP/1.1 200 OK\nX: a\n\n",
                                  "HTTP/1.1 200 OK\nX: a\n\r\n", "HTTP/1.1 200 OK\r\nX: a\r\n\n"}) {
     const auto bytes = head + "body\r\n\r\n\n\n";
