@@ -48,7 +48,7 @@ TEST(Unwell, UpstreamIsNotUnwellAfterOnlyTwoFailures) {
   }
 }
 
-TEST(Unwell, LatencyDoesNotCountIfNoAttemptWasMeasured) {
+TEST(Unwell, UpstreamWithoutAMeasuredLatencyIsUnwellOnlyForItsFailures) {
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, {.all = 20, .failed = 20}));
   EXPECT_TRUE(is_unwell(kBoth, {.all = 20, .failed = 20})) << "refused connections are failures";
 }

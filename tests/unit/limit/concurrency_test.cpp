@@ -236,7 +236,7 @@ TEST(AdaptiveConcurrency, AdaptedLimitIsForgottenAfterTenMinutesWithoutTraffic) 
   EXPECT_NE(limiter.step(cell, forgotten - 1us, 1).next, limiter.step({}, forgotten - 1us, 1).next);
 }
 
-TEST(AdaptiveConcurrency, ReleaseWithoutAMeasuredLatencyRestoresTheInitialState) {
+TEST(AdaptiveConcurrency, ReleaseWithoutAMeasuredLatencyRestoresTheStateBeforeTheAdmission) {
   const auto limiter = adaptive(1, 100);
   const auto cell = limiter.step({}, kStart, 3).next;
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});

@@ -31,7 +31,7 @@ TEST(LimitVectors, LimitersDecideAsComputedByHand) {
 }
 
 // The expected decisions of calendar windows are right only for vectors that begin at this instant.
-TEST(LimitVectors, BeginOnAMondayAtMidnight) {
+TEST(LimitVectors, VectorsBeginOnAMondayAtMidnight) {
   const std::chrono::sys_days day{std::chrono::floor<std::chrono::days>(kVectorsBegin)};
   EXPECT_EQ(TimePoint(day), kVectorsBegin);
   EXPECT_EQ(std::chrono::year_month_day(day), std::chrono::year(2024) / 1 / 1);

@@ -185,7 +185,7 @@ TEST(LimiterLaws, RefundRestoresTheStateBeforeTheCharge) {
   });
 }
 
-TEST(LimiterLaws, StateConvertedToAnotherRateIsFullAtTheSameTime) {
+TEST(LimiterLaws, LimitRefillsAtTheSameTimeAfterItsStateIsConvertedToAnotherRate) {
   for_each_moment([](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();
     if (!m.rule.is_paced() || !other.is_paced()) return;
@@ -196,7 +196,7 @@ TEST(LimiterLaws, StateConvertedToAnotherRateIsFullAtTheSameTime) {
 
 // Windows of two different lengths cannot always drain at the same time. After a conversion the state may
 // drain later, but never earlier. The number of used units stays the same.
-TEST(LimiterLaws, StateConvertedToAnotherWindowLengthNeverDrainsEarlier) {
+TEST(LimiterLaws, LimitNeverRefillsEarlierAfterItsStateIsConvertedToAnotherWindowLength) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

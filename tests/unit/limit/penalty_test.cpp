@@ -31,7 +31,7 @@ TEST(Penalty, ViolationsAreForgottenAfterTheConfiguredTime) {
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart + 48h - 1us));
 }
 
-TEST(Penalty, ViolationsCountForOnlyOnePenalty) {
+TEST(Penalty, EachViolationCountsTowardsOnlyOnePenalty) {
   PenaltyState state;
   (void)violate(ten_minutes(2), state, kStart);
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart));

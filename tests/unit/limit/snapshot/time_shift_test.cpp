@@ -68,7 +68,7 @@ TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheCorrectClock) {
 }
 
 // The saved window still lasts 90 minutes, although the day of the correct clock has already ended.
-TEST(TimeShift, FixedWindowKeepsItsPromisedEndIfItsDayIsOverByTheCorrectClock) {
+TEST(TimeShift, FixedWindowKeepsItsRemainingTimeEvenIfItsDayHasEndedByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow

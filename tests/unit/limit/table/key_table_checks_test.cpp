@@ -72,7 +72,7 @@ TEST_F(KeyTableChecks, CheckIsRefusedUntilADebtIsPaid) {
   }
 }
 
-TEST_F(KeyTableChecks, RefusedCheckRefusesItsBill) {
+TEST_F(KeyTableChecks, RefusedCheckRefusesTheWholeRequest) {
   ASSERT_TRUE(charge(table_, {line(1, one_)}, kStart));
   EXPECT_FALSE(charge(table_, {line(1, one_, 0, 0), line(2, three_, 1)}, kStart));
   EXPECT_TRUE(charge(table_, {line(3, one_, 0, 0), line(2, three_, 1)}, kStart));
@@ -124,7 +124,7 @@ TEST_F(KeyTableChecks, RefusedCheckIsNoViolation) {
   EXPECT_EQ(outcomes_[0].penalty_left, 1h);
 }
 
-TEST_F(KeyTableChecks, CheckOfAnElasticRuleCountsUnderNoneOfItsLimits) {
+TEST_F(KeyTableChecks, CheckOfAnElasticRuleChargesNeitherOfTheTwoLimits) {
   const Limiter few = FixedWindow::make({1, 24h}).value(), many = FixedWindow::make({3, 24h}).value();
   const auto pair = [&](Cost cost) {
     auto decides = line(1, few, 0, cost), counts = line(2, many, 0, cost);
@@ -152,7 +152,7 @@ TEST_F(KeyTableChecks, CheckOfAKeyWithoutASlotIsDecidedByTheOverflowCell) {
 
 // A key that had no slot gets one when other keys are evicted. Its slot starts as a copy of the overflow
 // cell. An overdraft must then charge this key alone.
-TEST_F(KeyTableChecks, OverdraftChargesOnlyItsKeyEvenIfItsSlotBeganAsACopyOfTheOverflowCell) {
+TEST_F(KeyTableChecks, OverdraftOfAKeyWhoseSlotBeganAsACopyOfTheOverflowCellChargesNoOtherKey) {
   for (const Limiter& limiter :
        {token_bucket("5/h", 5), gcra("5/h", 4), Limiter(SteppedBucket::make(rate("5/h"), 5).value())}) {
     SCOPED_TRACE(describe(limiter));

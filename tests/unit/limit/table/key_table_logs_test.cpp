@@ -167,7 +167,7 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
 
 // Two workers read their clocks in one order and get the lock in the reverse order. The second charge is then
 // entered at the time of the first charge.
-TEST_F(KeyTableLogs, RefundFindsItsLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
+TEST_F(KeyTableLogs, RefundFindsItsLogEntryEvenIfChargesArriveInAnotherOrderThanTheirTimes) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};

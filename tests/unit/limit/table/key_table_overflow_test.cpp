@@ -121,7 +121,7 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
 }
 
 // A rule may apply to several descriptors of a question, so a bill may have several keys of one limiter.
-TEST_F(KeyTableTest, KeysOfOneBillThatShareAnOverflowCellAreChargedTogether) {
+TEST_F(KeyTableTest, KeysOfOneRequestThatShareAnOverflowCellAreChargedTogether) {
   KeyTable table(64);
   fill(table, one_);
   const std::vector<Charge> two = {line(500'000, three_, 5), line(500'001, three_, 5)};
@@ -136,7 +136,7 @@ TEST_F(KeyTableTest, KeysOfOneBillThatShareAnOverflowCellAreChargedTogether) {
   EXPECT_FALSE(charge(table, {two[1]}, kStart));
 }
 
-TEST_F(KeyTableTest, TwoKeysOfAnElasticRuleInOneBillShareTheTwoOverflowCellsOfTheRule) {
+TEST_F(KeyTableTest, TwoKeysOfAnElasticRuleInOneRequestShareTheTwoOverflowCellsOfTheRule) {
   KeyTable table(64);
   fill(table, one_);
   std::vector<Charge> bill;

@@ -95,7 +95,7 @@ TEST_F(KeyTableTest, ChargeBeforeVeryManyResetsIsNotRefunded) {
 
 // A worker reads its clock. Before this worker gets the lock, another worker evicts the key. By then the day
 // is over, so the first worker's charge belongs to the next day.
-TEST_F(KeyTableTest, RequestWithATimeBeforeTheEvictionOfItsKeyIsChargedToTheNextDay) {
+TEST_F(KeyTableTest, RequestWhoseTimePrecedesTheEvictionOfItsKeyIsChargedToTheNextPeriod) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto* limiter : {&daily, &log})
@@ -116,7 +116,7 @@ TEST_F(KeyTableTest, RequestWithATimeBeforeTheEvictionOfItsKeyIsChargedToTheNext
 }
 
 // The departures in a queue are computed from the time of each request.
-TEST_F(KeyTableTest, DepartureIsRefundedEvenIfItsRequestHasATimeBeforeTheEvictionOfItsKey) {
+TEST_F(KeyTableTest, DepartureIsRefundedEvenIfTheTimeOfItsRequestPrecedesTheEvictionOfTheKey) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);
   ASSERT_TRUE(charge(table, {line(1, queue)}, kStart));

@@ -151,7 +151,7 @@ TEST_F(KeyTableVersions, PermitCountedInTheOverflowCellIsReleasedThereAfterARelo
 
 // A request reserved five units of a limit of a thousand, and used four. The surplus unit is less than one
 // unit of the new limit, which is ten. Rounding must not turn its refund into a charge.
-TEST_F(KeyTableVersions, RefundOfLessThanOneUnitOfTheNewLimitIsNotRoundedToACharge) {
+TEST_F(KeyTableVersions, RefundOfLessThanOneUnitOfTheNewLimitChangesNothing) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.define_rule(0, reading("r", many), kNow);

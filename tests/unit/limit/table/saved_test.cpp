@@ -58,7 +58,7 @@ TEST(SavedRules, LimitersHaveEqualFingerprintsOnlyIfAlgorithmAndParametersAreEqu
 }
 
 // counts_as() returns true if a reload may leave the states of a rule's keys unchanged.
-TEST(SavedRules, OnlyAChangedConcurrencyLimitLeavesTheStatesOfKeysUnchanged) {
+TEST(SavedRules, StatesOfKeysMayStayUnchangedOnlyIfAtMostAConcurrencyLimitChanges) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   const Limiter adaptive = AdaptiveConcurrency::make(1, 3).value();
