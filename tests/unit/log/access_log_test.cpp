@@ -159,7 +159,7 @@ TEST_F(AccessLogTest, CreatesNoFileIfTheLogIsOff) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
-TEST_F(AccessLogTest, FaultOfDoesNotCreateOrChangeTheFile) {
+TEST_F(AccessLogTest, CheckOfTheFileNeitherCreatesNorChangesTheFile) {
   for (const auto* target : {"-", "off"}) EXPECT_EQ(AccessLog::fault_of(target), "");
   EXPECT_EQ(AccessLog::fault_of(file()), "");
   EXPECT_FALSE(fs::exists(file()));
