@@ -26,7 +26,7 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
-TEST(CertificateNames, FallbackCertificateOfAnotherKeyTypeSharesANameWithTheFirstCertificate) {
+TEST(CertificateNames, FallbackMustShareANameWithTheFirstCertificateAndHaveAnotherKeyType) {
   EXPECT_THAT(fallback_certificates(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(fallback_certificates(All{{kRsa, {"a.test"}},
                                         {kEc, {"b.test"}},

@@ -209,7 +209,7 @@ TEST(Listener, AcceptReturnsANonBlockingSocketAndItsPeer) {
 }
 
 // While descriptors are lacking, weir must learn it before the next client comes.
-TEST(Listener, AcceptReportsALackOfDescriptorsThoughNobodyWaits) {
+TEST(Listener, AcceptReportsALackOfDescriptorsEvenIfNoClientWaits) {
   asio::io_context context;
   auto socket = ListeningSocket::open(local());
   ASSERT_TRUE(socket);
@@ -236,7 +236,7 @@ bool wait_for_client(AcceptorSocket& acceptor) {
   return ::poll(&entry, 1, 10'000) == 1;
 }
 
-TEST(Listener, CanHoldAClientBackUntilItSends) {
+TEST(Listener, SilentClientIsAcceptedOnlyAfterAboutASecondIfConfigured) {
   asio::io_context context;
   auto socket = ListeningSocket::open(local());
   ASSERT_TRUE(socket);

@@ -161,7 +161,7 @@ TEST_F(ReactorTest, DestroyingAPortObjectEndsItsReadAndWriteWaits) {
 
 // Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the Port
 // object of the other coroutine.
-TEST_F(ReactorTest, PortObjectCanBeDestroyedByTheFirstTaskThatATurnResumes) {
+TEST_F(ReactorTest, FirstResumedCoroutineMayDestroyThePortObjectOfAnotherReadyCoroutine) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());
@@ -181,7 +181,7 @@ TEST_F(ReactorTest, PortObjectCanBeDestroyedByTheFirstTaskThatATurnResumes) {
 }
 
 // Both events come with one report of the kernel.
-TEST_F(ReactorTest, EveryPortKnowsItsEventBeforeACoroutineRuns) {
+TEST_F(ReactorTest, EveryPortObjectKnowsItsEventBeforeACoroutineIsResumed) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   Port second(Reactor::of(context.get_executor()), other_end.number());
@@ -201,7 +201,7 @@ TEST_F(ReactorTest, EveryPortKnowsItsEventBeforeACoroutineRuns) {
 
 // An event of Asio's descriptor and an event of a Port arrive together. The coroutine that the Port resumes
 // closes Asio's descriptor.
-TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatHasAnEventInTheSameTurn) {
+TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatIsReadyInTheSameLoopIteration) {
   auto other = socket_pair();
   Socket by_asio(context, Socket::protocol_type(AF_UNIX, 0), other.ours);
   bool resumed = false;
@@ -220,7 +220,7 @@ TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatHasAnEventInTheSameTurn
 }
 
 // Workers, and the thread of the admin pages, have an io_context each.
-TEST_F(ReactorTest, EachIoContextTellsOnlyItsOwnPortObjectsOfEvents) {
+TEST_F(ReactorTest, PortObjectLearnsOfEventsOnlyFromItsOwnIoContext) {
   asio::io_context second(1);
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
@@ -250,7 +250,7 @@ TEST_F(ReactorTest, EventLoopEndsAfterTheLastPortObjectIsDestroyed) {
 }
 
 // Without work, Asio would stop the io_context at once, and a later run() would do nothing.
-TEST_F(ReactorTest, EventLoopStillRunsIfTheLastPortObjectIsDestroyedBeforeItStarts) {
+TEST_F(ReactorTest, EventLoopRunsEvenIfTheLastPortObjectWasDestroyedBeforeTheLoopStarted) {
   port.reset();
   bool ran = false;
   asio::post(context, [&] { ran = true; });
