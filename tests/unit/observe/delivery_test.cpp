@@ -52,7 +52,7 @@ TEST(DeliveryTest, RandomPauseBetweenAttemptsCanBeZero) {
   EXPECT_NE(post.begin(millisecond(10)), nullptr);
 }
 
-TEST(DeliveryTest, OverdueMessageIsStillRetriedAfterTheConfiguredNumberOfAttempts) {
+TEST(DeliveryTest, MessageIsOverdueButStillRetriedAfterTheConfiguredNumberOfAttempts) {
   auto post = delivery(1000, 3);
   post.put("one", millisecond(0));
   for (const bool overdue : {false, false, true, true, true}) {
@@ -67,7 +67,7 @@ TEST(DeliveryTest, OverdueMessageIsStillRetriedAfterTheConfiguredNumberOfAttempt
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
+TEST(DeliveryTest, MessageIsDroppedAfterTheConfiguredNumberOfAttemptsIfTheCallerGivesUp) {
   auto post = delivery(1000, 3);
   post.put("one", millisecond(0));
   post.give_up_what_is_overdue();

@@ -39,7 +39,7 @@ TEST(JoinTrace, RequestWithAParentContinuesItsTrace) {
   EXPECT_EQ(line_of(context), "traceparent: 00-" + kTraceId + "-1111111122222222-01\r\n");
 }
 
-TEST(JoinTrace, SampledFlagOfTheParentDecidesIfWeirIsSetToFollowParents) {
+TEST(JoinTrace, TraceIsSampledLikeItsParentIfWeirIsSetToFollowParents) {
   for (const auto& [flags, sampled] : {std::pair{"00", false}, {"01", true}, {"02", false}, {"ff", true}}) {
     const auto parent = "00-" + kTraceId + "-" + kParentId + "-" + flags;
     EXPECT_EQ(join_trace(parent, {.per_million = 0}, kChance).sampled, sampled) << flags;
