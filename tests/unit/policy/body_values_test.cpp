@@ -269,7 +269,7 @@ TEST_F(BodyValuesTest, RepeatedFormFieldIsAFault) {
   EXPECT_EQ(form("user", "user=a&USER=b"), "fault");
 }
 
-TEST_F(BodyValuesTest, FieldNameThatOnlySomeServersReadAsTheFieldIsAFault) {
+TEST_F(BodyValuesTest, SpellingOfAFieldNameThatOnlySomeServersAcceptIsAFault) {
   for (const auto* body : {"+user=ada", "%20user=ada", "%0Auser=ada", "user+=ada", "user%00x=ada",
                            "user[]=ada", "user[0]=ada", "[user]=ada", "user%5Bx%5D=ada", "user=r1&+user=ada",
                            "x=1;user=ada", "user=ada;1", "user=r1&x=1; user=ada"})

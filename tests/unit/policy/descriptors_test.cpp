@@ -256,7 +256,7 @@ TEST_F(Descriptors, QuestionWithMoreChargesThanABillHoldsIsRejected) {
   EXPECT_EQ(charged().size(), limit::kMaxCharges);
 }
 
-TEST_F(Descriptors, LogsShowTheKeyThatIsRefused) {
+TEST_F(Descriptors, LogsShowTheRefusedDescriptorOfARuleThatChargesSeveralDescriptors) {
   add("by-user", {"descriptor:user"});
   add("by-ip", {"ip"});
   ask({{"user", "ada"}});
@@ -272,7 +272,7 @@ TEST_F(Descriptors, LogsShowTheKeyThatIsRefused) {
   EXPECT_EQ(charge_of(bills, rule_of("other", {})), ChargeRef{});
 }
 
-TEST_F(Descriptors, FallbackUsesTheDescriptorOfTheCharge) {
+TEST_F(Descriptors, FallbackChargesTheLocalShareForTheSameDescriptors) {
   auto& rule = add("by-user", {"descriptor:user"});
   rule.store = Store::Redis;
   ask({{"user", "ada"}});
@@ -332,7 +332,7 @@ TEST_F(Descriptors, RemainingUnitsOfAnAdmittedDescriptorIncludeItsCostIfTheQuest
   EXPECT_EQ(remaining(1), 9U) << "weir has not charged the 4 units";
 }
 
-TEST_F(Descriptors, DomainIsAConditionAndAKey) {
+TEST_F(Descriptors, DomainCanBeAConditionAndAPartOfAKey) {
   auto& rule = add("by-domain", {"domain"});
   auto& edge = add("edge", {"ip"});
   edge.match.domains = {"edge", "mesh"};
@@ -364,7 +364,7 @@ TEST_F(Descriptors, ExplanationNamesTheUnmetConditionOfTheDescriptor) {
   EXPECT_EQ(why(), "the descriptor must have exactly the keys that the rule names: plan, user");
 }
 
-TEST_F(Descriptors, SecretValuesAreNotShown) {
+TEST_F(Descriptors, ShownKeyOfAClientOmitsSecretDescriptorValues) {
   add("r", {"descriptor:user", "descriptor:api_token", "descriptor:generic_key"});
   ask({{"user", "ada"}, {"api_token", "s3cret"}, {"generic_key", "slow"}});
   std::array<char, 128> room{};

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class Collect : public testing::Test {
+class CollectCharges : public testing::Test {
  protected:
   Rejection collect() { return evaluation_.collect(rules_, request_, kKeys); }
 
@@ -22,7 +22,7 @@ class Collect : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Collect, EachMatchingRuleIsChargedInItsOwnStore) {
+TEST_F(CollectCharges, EachMatchingRuleIsChargedInItsOwnStore) {
   rules_[2].store = Store::Redis;
   rules_[2].index = rules_[2].rule_number = 2;
   rules_[2].cost = 5;
@@ -43,7 +43,7 @@ TEST_F(Collect, EachMatchingRuleIsChargedInItsOwnStore) {
 
 // Checks names in a Redis Cluster (limit/slot_hash.hpp). EachMatchingRuleIsChargedInItsOwnStore checks names
 // without a cluster.
-TEST_F(Collect, AllKeysOfOneClientHaveTheSameRedisClusterSlot) {
+TEST_F(CollectCharges, AllKeysOfOneClientHaveTheSameRedisClusterSlot) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
             rule_of("e", {}),       rule_of("f", {}),
@@ -69,7 +69,7 @@ TEST_F(Collect, AllKeysOfOneClientHaveTheSameRedisClusterSlot) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
 }
 
-TEST_F(Collect, ClientWithATierIsChargedByTheLimiterAndTheKeyOfItsTier) {
+TEST_F(CollectCharges, ClientWithATierIsChargedByTheLimiterAndTheKeyOfItsTier) {
   rules_.erase(rules_.begin() + 1, rules_.end());
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
   request_.client.tier = "pro";
@@ -78,7 +78,7 @@ TEST_F(Collect, ClientWithATierIsChargedByTheLimiterAndTheKeyOfItsTier) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
-TEST_F(Collect, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
+TEST_F(CollectCharges, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
   rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);
@@ -93,7 +93,7 @@ TEST_F(Collect, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
 }
 
-TEST_F(Collect, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
+TEST_F(CollectCharges, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
   const std::pair<std::vector<std::string>, unsigned> cases[] = {
       {{"api_key"}, 401},     {{"user"}, 401},         {{"org"}, 401},
       {{"service"}, 401},     {{"claim:sub"}, 401},    {{"cert:subject"}, 401},
@@ -112,7 +112,7 @@ TEST_F(Collect, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
   }
 }
 
-TEST_F(Collect, RequestIsChargedTheCostThatItStates) {
+TEST_F(CollectCharges, RequestIsChargedTheCostThatItStates) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Header, "X-Cost", 100};
   rules_[0].cost = 4;
@@ -125,7 +125,7 @@ TEST_F(Collect, RequestIsChargedTheCostThatItStates) {
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 4U);
 }
 
-TEST_F(Collect, RejectsAnInvalidCostWithoutCharging) {
+TEST_F(CollectCharges, RejectsAnInvalidCostWithoutCharging) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[1].cost_from = {CostSource::Kind::Query, "n", 0};
   head_.query = "n=-1";
@@ -143,7 +143,7 @@ TEST_F(Collect, RejectsAnInvalidCostWithoutCharging) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
+TEST_F(CollectCharges, RejectsARequestThatStatesDifferentCosts) {
   rules_ = {rule_of("a", {"ip"})};
   const auto told = [&](CostSource::Kind kind, Lines lines, std::string_view query) {
     rules_[0].cost_from = {kind, "n", 0};
@@ -160,14 +160,14 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
 }
 
 // weir writes the message into a JSON text without escaping, so no character in it may need an escape.
-TEST_F(Collect, ErrorShowsNamesWithoutUnprintableCharacters) {
+TEST_F(CollectCharges, ErrorShowsNamesWithoutUnprintableCharacters) {
   Rejection rejection{.rule = rules_.data()};
   rejection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(rejection), "the request has several different values for the header a?? ?b??~???");
 }
 
 // An override of the rule reads a header. So weir rejects a request with different values of this header.
-TEST_F(Collect, RejectsARequestWithDifferentValuesOfAHeaderThatAnOverrideReads) {
+TEST_F(CollectCharges, RejectsARequestWithDifferentValuesOfAHeaderThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
@@ -182,7 +182,7 @@ TEST_F(Collect, RejectsARequestWithDifferentValuesOfAHeaderThatAnOverrideReads) 
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, ErrorSaysWhyAJsonBodyStatesNoCost) {
+TEST_F(CollectCharges, ErrorSaysWhyAJsonBodyStatesNoCost) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
   const std::string deep(600, '[');
@@ -211,14 +211,14 @@ TEST_F(Collect, ErrorSaysWhyAJsonBodyStatesNoCost) {
 }
 
 // weir writes the message into a JSON text without escaping, so no character in it may need an escape.
-TEST_F(Collect, ErrorShowsTheNameOfACostWithoutUnprintableCharacters) {
+TEST_F(CollectCharges, ErrorShowsTheNameOfACostWithoutUnprintableCharacters) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/\"n\"", 0};
   request_.body.text = R"({"\"n\"": true})";
   EXPECT_THAT(describe(collect()), ::testing::StartsWith("the cost in the json /?n? is not"));
 }
 
-TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
+TEST_F(CollectCharges, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   rules_.clear();
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) {
     rules_.push_back(rule_of(std::to_string(i), {"ip"}));
@@ -237,7 +237,7 @@ TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   EXPECT_TRUE(evaluation_.remote.empty());
 }
 
-TEST_F(Collect, ShadowRuleIsLeftOutIfTheChargesOfEnforcedRulesFillTheBill) {
+TEST_F(CollectCharges, ShadowRuleIsLeftOutIfEnforcedRulesNeedAllChargesOfARequest) {
   for (const std::size_t shadow : {std::size_t{0}, limit::kMaxCharges}) {
     rules_.clear();
     for (std::size_t i = 0; i <= limit::kMaxCharges; ++i)
@@ -256,7 +256,7 @@ TEST_F(Collect, ShadowRuleIsLeftOutIfTheChargesOfEnforcedRulesFillTheBill) {
       << "without one of the enforced rules, the bill has room for the shadow rule";
 }
 
-TEST_F(Collect, BillHasAtMostItsMaximumNumberOfCharges) {
+TEST_F(CollectCharges, BillHasAtMostItsMaximumNumberOfCharges) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
@@ -266,7 +266,7 @@ TEST_F(Collect, BillHasAtMostItsMaximumNumberOfCharges) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
+TEST_F(CollectCharges, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
@@ -286,7 +286,7 @@ TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-class FallBack : public Collect {
+class FallBack : public CollectCharges {
  protected:
   FallBack() {
     rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};

@@ -116,7 +116,7 @@ TEST_F(Inspection, RuleThatSkipsRequestsWithoutItsKeyNeedsNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 100U);
 }
 
-TEST_F(Inspection, BodyConditionOfAnOverrideIsReadUnlessAnEarlierOverrideMatches) {
+TEST_F(Inspection, BodyIsReadForAnOverrideUnlessAnEarlierOverrideMatchesTheHead) {
   rules_[0].max_body = 100;
   rules_[0].overrides.push_back({.tier = {}, .match = path("/a"), .limiter = bucket(1, 1)});
   rules_[0].overrides.push_back({.tier = {}, .match = words({"free"}), .limiter = bucket(2, 2)});

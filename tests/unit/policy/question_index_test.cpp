@@ -44,7 +44,7 @@ std::vector<std::string> rules_tested(const std::vector<Rule>& rules, std::strin
   return names;
 }
 
-TEST(QuestionIndex, RequestsTestNoRuleThatNeedsADescriptorOrADomain) {
+TEST(QuestionIndex, RequestIsNotMatchedAgainstRulesThatNeedADescriptorOrADomain) {
   std::vector<Rule> rules = {question_rule("a", {"descriptor:user"}), question_rule("every", {"ip"}),
                              question_rule("b", {"ip"}, {.domains = {"edge"}}),
                              question_rule("prefers", {"descriptor:user|ip"}),
@@ -52,7 +52,7 @@ TEST(QuestionIndex, RequestsTestNoRuleThatNeedsADescriptorOrADomain) {
   EXPECT_THAT(rules_tested(rules, "", {}), ElementsAre("every", "prefers"));
 }
 
-TEST(QuestionIndex, QuestionTestsRulesOfItsDomainAndOfEveryDomain) {
+TEST(QuestionIndex, QuestionIsMatchedAgainstRulesForItsDomainAndRulesForEveryDomain) {
   const std::vector<Rule> rules({question_rule("edge", {"ip"}, {.domains = {"edge"}}),
                                  question_rule("both", {"descriptor:user"}, {.domains = {"edge", "lab"}}),
                                  question_rule("every", {"descriptor:user"}),
@@ -64,7 +64,7 @@ TEST(QuestionIndex, QuestionTestsRulesOfItsDomainAndOfEveryDomain) {
   EXPECT_THAT(rules_tested(rules, "edge", {}), ElementsAre("edge", "plain"));
 }
 
-TEST(QuestionIndex, QuestionTestsRulesWhoseKeysAndExactValuesItHas) {
+TEST(QuestionIndex, QuestionIsMatchedAgainstRulesWhoseDescriptorKeysAndValuesItHas) {
   auto refuses = question_rule("refuses", {"descriptor:user"});
   refuses.on_missing = OnMissing::Reject;
   const std::vector<Rule> rules(
@@ -85,7 +85,7 @@ TEST(QuestionIndex, QuestionTestsRulesWhoseKeysAndExactValuesItHas) {
       << "only the first value of a key counts";
 }
 
-TEST(QuestionIndex, QuestionDoesNotTestRulesForOtherPathsOfItsDomain) {
+TEST(QuestionIndex, QuestionIsNotMatchedAgainstRulesForOtherPathsOfItsDomain) {
   std::vector<Rule> rules;
   for (std::size_t i = 0; i <= MatchIndex::kFew; ++i) {
     rules.push_back(question_rule(std::to_string(i), {"ip"}, {.domains = {"edge"}}));

@@ -216,7 +216,7 @@ TEST(AppliedLimiter, LocalShareOfAnElasticLimitIsEnforcedAndReported) {
 
 // Log lines contain this digest. weir replay compares it with the digest of the present rule. If both are
 // equal, the rule still reads the same parts of a request.
-TEST(DigestOfReads, ChangesWithConditionsKeyAndCostButNotWithTheLimit) {
+TEST(RuleDigest, DigestChangesWithConditionsKeyAndCostButNotWithTheLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});

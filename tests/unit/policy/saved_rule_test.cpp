@@ -82,7 +82,7 @@ TEST_F(SavedRuleTest, OverridesWithTheSameConditionsAreDistinguishedByTheirOrder
 
 // Overflow cells (the states that keys outside the table share) and snapshots use the limiter ID to
 // distinguish the limiters of a rule.
-TEST_F(SavedRuleTest, EachLimiterWithItsOwnCounterHasItsOwnLimiterId) {
+TEST_F(SavedRuleTest, LimitersOfARuleThatCountSeparatelyHaveDifferentLimiterIds) {
   is_.elastic = Elastic{.limiter = bucket_of(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket_of(1)}};
   is_.tiers = {{.tier = "pro", .limiter = bucket_of(9), .elastic = is_.elastic}};

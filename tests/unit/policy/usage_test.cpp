@@ -35,7 +35,7 @@ class UsageLines : public ::testing::Test {
   std::vector<Rule> rules_;
 };
 
-TEST_F(UsageLines, ListRulesThatCountAllRequestsOfOnlyThisClientTogether) {
+TEST_F(UsageLines, ListRulesThatCountEachClientSeparatelyButAllItsRequestsTogether) {
   add("key", {"api_key"});
   add("api", {"api_key|ip"}).match.path = PathMatch::parse("/api/*").value();
   add("posts", {"ip", "host"}).match.methods = {"POST"};
@@ -79,7 +79,7 @@ TEST_F(UsageLines, OmitRulesWhoseConditionsExcludeTheClient) {
   EXPECT_THAT(told(), ElementsAre("free", "here", "not pro", "not the free path"));
 }
 
-TEST_F(UsageLines, OmitRulesForOtherPlacesButListRulesWithBodyConditions) {
+TEST_F(UsageLines, OmitRulesForOtherCitiesOrNetworksButListRulesWithBodyConditions) {
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";
   request_.client.asn = "AS3303";

@@ -160,7 +160,7 @@ TEST_F(KeyValues, ShownValuesNameTheSameKeyIfTheyAreEnteredAgain) {
   }
 }
 
-TEST_F(KeyValues, NameOfAKeyIsConvertedBetweenAllLimitersOfItsRule) {
+TEST_F(KeyValues, NameOfAKeyUnderOneLimiterIsConvertedToItsNameUnderAnyOtherLimiterOfTheRule) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});

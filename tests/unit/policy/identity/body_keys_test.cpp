@@ -380,7 +380,7 @@ TEST_F(BodyKeys, BodyThatIsNotJsonIsRefusedIfAllOtherConditionsHold) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(BodyKeys, JsonBodyMeetsItsConditionEvenIfItClaimsToBeAForm) {
+TEST_F(BodyKeys, JsonConditionReadsAJsonBodyEvenIfTheContentTypeIsThatOfAForm) {
   model("gpt-4");
   const auto* form = "application/x-www-form-urlencoded";
   body(R"({"model":"gpt-4"})", form);
@@ -448,7 +448,7 @@ TEST_F(PathSegments, AreCountedFromOne) {
   EXPECT_EQ(value("/a%2Fb/c", "path:1"), "a%2Fb");
 }
 
-TEST_F(PathSegments, PathsWithTheSameNamedSegmentHaveTheSameKey) {
+TEST_F(PathSegments, OnlyThePathSegmentThatTheRuleNamesAffectsTheKey) {
   const auto rule = rule_of("r", {"path:2"});
   const auto name = [&](std::string_view path) {
     request_.path = path;

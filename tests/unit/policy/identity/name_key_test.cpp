@@ -36,7 +36,7 @@ TEST_F(NameKey, NameOfAKeyDependsOnTheNameOfTheRuleAndNotOnItsPosition) {
   EXPECT_NE(name(rule), before);
 }
 
-TEST_F(NameKey, NamesAreTheSameWithAndWithoutARememberedDigest) {
+TEST_F(NameKey, NameOfAKeyIsTheSameWithAndWithoutACachedDigestOfTheAddress) {
   AddressDigest memory;
   const std::vector<Rule> rules{rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip", "method"}),
                                 rule_of("d", {"user"}), rule_of("e", {})};
@@ -275,7 +275,7 @@ TEST_F(NameKey, KeysOfTiersAndOverridesHaveSeparateNamesThatNeverChange) {
 
 // Consecutive rules with the same key share one digest of the client. A name must not depend on the rules
 // before its rule, or on whether digests of the limiters were computed in advance.
-TEST_F(NameKey, NamesAreTheSameIfRulesAreNamedTogetherOrOneByOne) {
+TEST_F(NameKey, NameOfAKeyDoesNotDependOnTheRulesWhoseKeysWereNamedBefore) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
   const auto add = [&](std::string name, std::initializer_list<std::string_view> parts) {

@@ -36,7 +36,7 @@ TEST(HostMatch, RegularExpressionIgnoresCase) {
   EXPECT_EQ(match.describe(), "~^(API|www)[0-9]*\\.example\\.com$");
 }
 
-TEST(HostMatch, RejectsHostsThatNoRequestHas) {
+TEST(HostMatch, RejectsHostsThatNoRequestCanHave) {
   for (const char* pattern :
        {"", "*", "*.", "www.*", "a*.example.com", "*.*.example.com", ".example.com", "a|b", "a:80",
         "*.example.com:80", "256.1.1.1", "*.0.0.1", "::1", "~(", "https://a", "a b"})
