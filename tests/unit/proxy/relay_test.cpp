@@ -107,7 +107,7 @@ TEST_F(RelayTest, RelayStopsReadingIfTheReceiverDoesNotRead) {
   EXPECT_TRUE(decoded(reading.get(), Framing::Chunked) == original);
 }
 
-TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
+TEST_F(RelayTest, TruncatedBodyIsNotForwardedAsACompleteBody) {
   const std::string whole = "5;x\r\nhello\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n";
   for (std::size_t size = 0; size < whole.size(); ++size) {
     open(Framing::Chunked, Framing::Chunked);

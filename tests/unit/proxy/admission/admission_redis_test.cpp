@@ -127,7 +127,7 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
 }
 
 // After a refusal, weir refunds the charges. The decision about a descriptor still says what refused.
-TEST(AdmissionRedis, DecisionForADescriptorStillNamesTheRefusalAfterTheRefund) {
+TEST(AdmissionRedis, DecisionForADescriptorNamesTheRefusingRuleEvenAfterTheRefund) {
   Site site({rule_of("user", a_day(9)), in_redis("user", a_day(1), OnStoreFailure::Local)},
             redis::RedisSettings{});
   Asked(site).admission.keep();
@@ -235,7 +235,7 @@ class AdmissionStall : public AdmissionDenials {
 
 // If weir measured the delays in Redis's reply from the time of the command, the departures would be in the
 // past. All requests would then depart at once.
-TEST_F(AdmissionStall, DelayInTheReplyOfRedisStartsAtTheTimeOfTheReply) {
+TEST_F(AdmissionStall, DelayThatRedisDemandsStartsAtTheTimeOfItsReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
   Asked(site).admission.keep();

@@ -251,7 +251,7 @@ struct WithoutRedis : Reserved {
   }
 };
 
-TEST(StreamSettlements, EventsAreForwardedUnchargedAfterARedisFailureUntilWeirAsksAgain) {
+TEST(StreamSettlements, EventsAreForwardedUnchargedAfterARedisFailureUntilWeirCallsRedisAgain) {
   using policy::OnStoreFailure;
   const auto moment = base::Duration(1);
   for (const auto& [on_failure, cut] :

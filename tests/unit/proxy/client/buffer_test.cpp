@@ -131,7 +131,7 @@ TEST(Inbox, RequestHeadStaysInPlaceWhileItsBodyIsForwarded) {
   EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
 }
 
-TEST(Inbox, BodyOfALaterPipelinedRequestHasRoomInTheBlock) {
+TEST(Inbox, PipelinedHeadsBeforeARequestLeaveRoomForItsBodyInTheBlock) {
   BlockPool pool(32);
   Inbox inbox(pool);
   receive(inbox, "one.two.three...four............");

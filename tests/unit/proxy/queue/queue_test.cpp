@@ -218,7 +218,7 @@ TEST_F(QueueTest, OtherRequestsDepartBeforeARequestThatAnotherRuleDelays) {
 
 // The requests of `c` and `d` may not take departures before second 3. When `a` and `b` leave, the last two
 // departures must therefore stay in the queue.
-TEST_F(QueueTest, RequestsThatAnotherRuleDelaysKeepTheLastDeparturesWhenOthersLeave) {
+TEST_F(QueueTest, RequestsThatAnotherRuleDelaysKeepTheLastDeparturesWhenEarlierRequestsLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));

@@ -39,7 +39,7 @@ TEST(BodyCopy, BodyAboveTheBoundIsNotKept) {
   EXPECT_FALSE(copy.is_whole()) << "the beginning is missing for good";
 }
 
-TEST(BodyCopy, NothingIsCopiedBeforeBeginOrAfterDrop) {
+TEST(BodyCopy, BodyIsNotCopiedBeforeTheCopyBeginsOrAfterTheCopyIsDropped) {
   BodyCopy copy;
   copy.see("x");
   EXPECT_FALSE(copy.is_whole());
