@@ -77,7 +77,7 @@ std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
 // The worker must wait for all replies before it ends. If weir closed the connection earlier, Redis would
 // drop the commands that it has not yet handled.
-TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
+TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedBeforeAWorkerEnds) {
   const auto many = keys(1500, false);
   auto worker = weir();
   heat(*worker, many);

@@ -61,7 +61,7 @@ TEST(SlotMap, ParsesTheReplyOfClusterNodes) {
   EXPECT_EQ(map->served(), 101U + (16384 - 5461));
 }
 
-TEST(SlotMap, MovedSlotIsTheOnlySlotThatChangesItsNode) {
+TEST(SlotMap, MovingASlotChangesTheNodeOfThisSlotOnly) {
   auto map = SlotMap::read("bb 10.0.0.2:7002@17002 master - 0 0 2 connected 5-6\n", kAsked);
   ASSERT_TRUE(map);
   map->move(6, kAsked);

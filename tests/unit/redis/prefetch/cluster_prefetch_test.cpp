@@ -76,7 +76,7 @@ std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
 // The grant (prefetched units) that Redis makes after the request has later time slots than the request. The
 // refund of the request must not change the grant's slots.
-TEST_F(ClusterPrefetch, ChargeIsRefundedAfterALaterPrefetchIfAnotherNodeRefuses) {
+TEST_F(ClusterPrefetch, RefundAfterARefusalByAnotherNodeLeavesALaterPrefetchUnchanged) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed)

@@ -37,7 +37,7 @@ class PrefetchingStore : public ::testing::Test {
   }
 };
 
-TEST_F(PrefetchingStore, RedisIsRarelyCalledForABusyKeyAndUnusedUnitsAreReturnedAtTheEnd) {
+TEST_F(PrefetchingStore, RedisIsRarelyCalledForABusyKeyAndUnusedUnitsAreReturnedWhenTheStoreEnds) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     {

@@ -238,7 +238,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
 
 // The bill is refused because of its other charge, but this charge fits into a gap that a refund has left.
 // The cache must not store Redis's answer about the gap: a later request may find the gap filled.
-TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeThatFitsIntoAGap) {
+TEST_F(CachedRefusals, AreNotStoredForAChargeThatFitsIntoReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
     return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};

@@ -126,7 +126,7 @@ TEST(SharedSecret, IsNotReadFromAReplica) {
   EXPECT_FALSE(weir.secret.is_agreed());
 }
 
-TEST(SharedSecret, SecretIsAgreedWhenRedisBecomesReachable) {
+TEST(SharedSecret, IsWrittenWhenRedisBecomesReachable) {
   Server server;
   server.kill();
   Weir weir(server, kOffered);
