@@ -88,7 +88,7 @@ class InspectorTest : public testing::Test {
 
 // A reload may happen while the inspector waits for Redis. The charges point into the configuration that was
 // in use before, so the job for Redis must keep that configuration alive.
-TEST_F(InspectorTest, LookupInRedisUsesTheConfigurationThatWasInUseWhenItBegan) {
+TEST_F(InspectorTest, LookupInRedisKeepsItsConfigurationDuringAReload) {
   auto other = configuration();
   other->names_agreed = false;
   configs_.push_back(other);
