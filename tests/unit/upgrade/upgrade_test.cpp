@@ -255,7 +255,7 @@ TEST(ConnectionHandoff, RelayedConnectionWithoutTlsArrivesAsRelayedAndNotSecure)
   EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(ConnectionHandoff, ConnectionsSentBeforeTheEndArriveAndNoneAfterwards) {
+TEST(ConnectionHandoff, OnlyConnectionsSentBeforeTheReceiverEndsTheHandoffArrive) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
