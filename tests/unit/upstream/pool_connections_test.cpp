@@ -11,7 +11,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, ConnectionIsReusedOnlyIfItsRequestKeptIt) {
+TEST_F(PoolTest, OnlyAConnectionThatItsRequestMarkedAsReusableIsReused) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -114,7 +114,7 @@ TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
 
 // The next request would read unexpected bytes as its answer. The pool must notice them, and a close, even if
 // the event loop has not asked the kernel since the connection became idle.
-TEST_F(PoolTest, ConnectionThatTheServerClosedOrWroteToIsNotReused) {
+TEST_F(PoolTest, IdleConnectionThatTheServerClosedOrSentBytesOnIsNotReused) {
   for (const auto& [speaks, once, loop_runs] : {std::tuple{false, true, false},
                                                 {true, true, false},
                                                 {false, false, false},

@@ -63,7 +63,7 @@ TEST_F(PoolTest, ReportsEachEjectionAndReadmissionOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, LeaseHasNoServerOnlyIfAllServersAreAtTheirMaxInFlight) {
+TEST_F(PoolTest, LeaseGetsAServerUnlessAllServersAreAtTheirMaxInFlight) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -100,7 +100,7 @@ TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
 
 // A server's token bucket is full at first. Requests above its limit go to other servers. The reported wait
 // must be exact.
-TEST_F(PoolTest, LeaseHasNoServerOnlyIfAllServersAreAtTheirRateLimits) {
+TEST_F(PoolTest, LeaseGetsAServerUnlessAllServersAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
       limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
@@ -143,7 +143,7 @@ TEST_F(PoolTest, ReloadOfLimitsAndWeightsKeepsEjectionsAndSlowStart) {
   EXPECT_TRUE(server_group->member(0).serves()) << "requests that began before the reload";
 }
 
-TEST_F(PoolTest, ReloadThatChangesALimitStartsWithNothingUsed) {
+TEST_F(PoolTest, ServerWhoseLimitAReloadChangesStartsWithItsFullLimit) {
   open(1);
   const auto set = [&](std::uint32_t count) {
     settings.servers[0].limit =
@@ -161,7 +161,7 @@ TEST_F(PoolTest, ReloadThatChangesALimitStartsWithNothingUsed) {
   EXPECT_TRUE(other.member(0).enter(now));
 }
 
-TEST_F(PoolTest, ReloadThatAddsMaxInFlightCountsRequestsThatBeginLater) {
+TEST_F(PoolTest, MaxInFlightThatAReloadAddsCountsOnlyRequestsThatBeginLater) {
   open(1);
   EXPECT_FALSE(server_group->member(0).enter(now));
   settings.servers[0].max_in_flight = 1;

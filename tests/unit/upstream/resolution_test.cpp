@@ -84,7 +84,7 @@ TEST(Resolution, NextLookUpAfterAFailureIsWithinTheConfiguredPeriod) {
   EXPECT_EQ(Resolution({5s, 30s}, kStart, true).due(), kStart + 5s);
 }
 
-TEST(Resolution, FirstLookUpComesSoonBecauseTheTtlIsUnknown) {
+TEST(Resolution, NameWithAnUnknownTtlIsLookedUpAfterASecond) {
   EXPECT_EQ(Resolution(kPeriod, kStart).due(), kStart + 1s);
 }
 

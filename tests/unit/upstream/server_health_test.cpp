@@ -76,7 +76,7 @@ TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   }
 }
 
-TEST(ServerHealth, RequestWithACompleteBodyMayTryAServerDuringTheTrialByAnIncompleteRequest) {
+TEST(ServerHealth, RequestWithACompleteBodyMayTryAServerThatARequestWithAnIncompleteBodyIsTrying) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
@@ -94,7 +94,7 @@ TEST(ServerHealth, RequestWithACompleteBodyMayTryAServerDuringTheTrialByAnIncomp
   EXPECT_EQ(out_for(server_health, due + 1s), 2s);
 }
 
-TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyIsUsed) {
+TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyCanEjectOrReadmitTheServer) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s, true));
