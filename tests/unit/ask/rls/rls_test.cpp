@@ -197,7 +197,7 @@ TEST(RlsCall, HasAtMostThirtyTwoDescriptors) {
   EXPECT_EQ(fault_of(text), "the call has more than 32 descriptors");
 }
 
-TEST(RlsCall, TruncatedMessageIsNeverReadBeyondItsEnd) {
+TEST(RlsCall, EveryTruncatedMessageIsReadSafely) {
   const auto text = simple_call(7);
   for (std::size_t size = 0; size < text.size(); ++size) {
     const auto part = text.substr(0, size);
