@@ -75,7 +75,7 @@ TEST_F(RefusedClientsTest, CountsOfARuleThatWasForgottenStartAtZero) {
   EXPECT_EQ(take().total(), 0U);
 }
 
-TEST_F(RefusedClientsTest, CountOfAClientMinusItsErrorIsNeverAboveItsRefusals) {
+TEST_F(RefusedClientsTest, CountOfAClientMinusItsErrorIsNeverAboveTheTrueCount) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   for (std::uint32_t client = 1; client <= 10 * RefusedClients::kCounters; ++client) refuse(client);
   const auto counts = take();
