@@ -47,7 +47,7 @@ std::vector<Good> good() {
 
 // For each incomplete header, the reader asks for more octets and reports no fault. The reader ignores octets
 // after a complete header.
-TEST(ProxyHeader, HeaderThatIsCutAnywhereNeedsMoreOctets) {
+TEST(ProxyHeader, IncompleteHeaderNeedsMoreOctetsWhereverItIsCut) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
       EXPECT_EQ(read_proxy_header(bytes.substr(0, cut)).status, Status::NeedMore) << cut << " of " << bytes;
