@@ -26,7 +26,7 @@ TEST(EscapeWarnings, NoWarningOfInventedApiKeysIfAnotherRuleLimitsEachAddress) {
       << "one client could use up the limit of all clients";
 }
 
-TEST(EscapeWarnings, ConcurrencyLimitPerAddressPreventsNoWarningAboutARuleThatLimitsRates) {
+TEST(EscapeWarnings, WarningAboutARuleThatLimitsRatesRemainsIfAddressesHaveOnlyAConcurrencyLimit) {
   const std::string concurrency =
       "[[rule]]\nname = \"few\"\nkey = [\"ip\"]\nalgorithm = \"concurrency\"\nlimit = 5\n";
   for (const auto& [key, warning] :
