@@ -236,7 +236,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         authority.start(http=weir.plain, PEBBLE_WFE_NONCEREJECT="40")
         self.await_certificate(weir, authority)
 
-    def test_instances_that_share_a_folder_order_once_and_answer_each_others_checks(self):
+    def test_instances_that_share_a_folder_place_a_single_order_and_answer_each_others_checks(self):
         authority = self.authority()
         shared = self.start(Weir(config(self.upstream.port))).folder / "acme"
         weirs = [self.weir(authority, folder=shared) for _ in range(3)]
@@ -252,7 +252,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertEqual(sum(weir.metric("weir_acme_orders_total", result="ok") for weir in weirs), 1)
         self.check_files(shared)
 
-    def test_failed_check_by_the_authority_is_logged_and_unknown_tokens_reach_the_upstream(self):
+    def test_failed_check_by_the_authority_is_logged_and_unknown_challenges_go_to_the_upstream(self):
         authority = self.authority()
         weir = self.weir(authority)
         authority.start(http=self.upstream.port)  # answers the check with another text

@@ -118,7 +118,7 @@ class Adapt(TestCase):
             self.assertEqual(client.get("/traffic").status, 504)
             self.assertEqual(weir.metric("weir_upstream_failures_total"), 1, "the server has exceeded timeouts.response")
 
-    def test_refused_connections_count_as_failed(self):
+    def test_requests_to_a_server_that_refuses_connections_count_as_failed(self):
         weir = self.start(Weir(config(closed_port(), rules=adapting("failures", "9/day", FAILURES))))
         self.traffic(weir)
         self.await_factor(weir, "failures", lambda factor: factor < 1, "below the whole limit")

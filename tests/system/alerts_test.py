@@ -116,7 +116,7 @@ class Alerts(TestCase):
         self.assertEqual(receiver.states(), [("clients", "firing"), ("clients", "ended")])
         self.assertNotIn("s3cret", json.dumps([post[3] for post in receiver.posts]) + weir.log())
 
-    def test_message_replaced_by_a_newer_message_is_not_reported_as_retried(self):
+    def test_log_says_that_a_newer_message_replaces_one_that_the_webhook_may_not_have_received(self):
         may_close = threading.Event()
         receiver = self.start(Upstream(lambda exchange: (exchange.read_body(), may_close.wait(4 * PATIENCE), exchange.close())))
         weir = self.weir_of(alert(receiver.port, name='"logins"', timeout='"1min"'))

@@ -32,7 +32,7 @@ def configuration(more="", listener=""):
 
 
 class Guide(TestCase):
-    def test_check_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
+    def test_weir_check_with_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
         self.assertEqual(run_weir("check", "--strict", config=configuration())[::2], (0, ""))
 
     def test_commands_of_the_guide_print_the_shown_output(self):
@@ -168,7 +168,7 @@ class Python(TestCase):
         with self.assertRaisesRegex(RuntimeError, "400.*attributes"):
             self.client(fail_open=True).permit(attribute={"user": "ann"}).__enter__()
 
-    def test_client_sends_its_token_and_raises_if_it_is_wrong(self):
+    def test_client_sends_its_token_and_raises_an_error_if_the_token_is_wrong(self):
         weir = self.start(Weir(configuration(listener='token = "0123456789abcdef"')))
         self.complete(self.client(weir.port, token="0123456789abcdef"))
         with self.assertRaisesRegex(RuntimeError, "401"):
@@ -196,7 +196,7 @@ class Python(TestCase):
             permit.cost = BUDGET - RESERVE
         self.assertEqual(self.calls_until_refused(client)[0], 1)
 
-    def test_unsettled_permit_ends_and_keeps_its_cost(self):
+    def test_unsettled_permit_expires_and_its_cost_stays_charged(self):
         weir = self.start(Weir(configuration(listener='permit_ttl = "100ms"')))
         client = self.client(weir.port)
         self.assertTrue(client.decide({"domain": "chat", "attributes": {"user": "ann"}})[0]["permit"])
@@ -204,7 +204,7 @@ class Python(TestCase):
         self.assertEqual(weir.metric("weir_decide_permits"), 0)
         self.assertEqual(self.calls_until_refused(client)[0], (BUDGET - 2 * RESERVE) // REAL + 1)
 
-    def test_client_raises_silent_if_max_permits_are_open(self):
+    def test_client_raises_the_exception_silent_if_max_permits_are_open(self):
         weir = self.start(Weir(configuration("[server]\nworkers = 1\n", 'max_permits = 1')))
         client = self.client(weir.port)
         with client.permit(domain="chat", attributes={"user": "ann"}):

@@ -60,7 +60,7 @@ class Decide(AskTestCase):
         self.assertNotIn("rule", asker.decide(method="POST", host="other.example.com", path="/orders/1"))
         self.assertEqual([asker.decide(headers={"x-tenant": name})["allowed"] for name in ("a", "a", "b")], [True, False, True])
 
-    def test_attributes_and_the_domain_can_be_conditions_and_keys(self):
+    def test_rules_can_use_the_attributes_and_the_domain_of_a_question(self):
         weir = self.ask_weir(rule("customers", "2/1000day", key='["descriptor:customer"]', algorithm='"fixed_window"',
                                   match='{ descriptor = { plan = "free" }, domains = ["billing"] }'))
         asker = self.asker(weir)
@@ -90,7 +90,7 @@ class Decide(AskTestCase):
         self.assertEqual(len(asker.decide([{"ip": ADA}] * 100)), 100)
         self.assertEqual(asker.post("/v1/decide", [{}] * 101).status, 400)
 
-    def test_a_wrong_call_is_refused_and_charges_nothing(self):
+    def test_invalid_call_gets_an_error_and_charges_nothing(self):
         weir = self.ask_weir(rule("minute", "3/1000day", **BY_IP))
         asker = self.asker(weir)
         cases = [({"ip": "nobody"}, '"ip" is not an IP address'), ({"pth": "/"}, 'there is no member "pth"; write "path"'),
@@ -105,7 +105,7 @@ class Decide(AskTestCase):
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 2)
         self.assertEqual(weir.metric("weir_decide_questions_total", result="error"), len(cases))
 
-    def test_a_request_that_weir_would_reject_is_refused(self):
+    def test_question_about_a_request_that_the_proxy_would_reject_is_refused(self):
         weir = self.ask_weir(rule("keys", "3/1000day", key='["api_key"]', on_missing='"reject"'))
         asker = self.asker(weir)
         for question, status in (({"path": "a b"}, 400), ({}, 401), ({"headers": {"Host": "a", "X": "a\r\nb"}}, 400)):
@@ -131,13 +131,13 @@ class Decide(AskTestCase):
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True] * 3)
         self.assertEqual(weir.metric("weir_decisions_total", rule="trial", outcome="shadow_refused"), 2)
 
-    def test_second_refusal_does_not_start_another_penalty(self):
+    def test_refusal_during_a_penalty_does_not_start_another_penalty(self):
         weir = self.ask_weir(rule("minute", "1/1000day", penalty='{ for = "1h" }', **BY_IP))
         asker = self.asker(weir)
         self.assertEqual([asker.decide(ip=ADA)["allowed"] for _ in range(3)], [True, False, False])
         self.assertEqual(weir.metric("weir_penalties_total", rule="minute"), 1)
 
-    def test_tiers_and_keys_have_their_own_limits(self):
+    def test_question_is_decided_by_the_limit_of_its_api_keys_tier(self):
         weir = self.ask_weir(rule("minute", "1/1000day", key='["api_key"]', algorithm='"fixed_window"', tiers='{ gold = { limit = "3/1000day" } }'),
                              client='keys = "keys.toml"\nunknown_keys = "reject"', files={"keys.toml": KEYS})
         asker = self.asker(weir)
@@ -275,7 +275,7 @@ class Access(AskTestCase):
         with self.assertRaises(OSError):
             self.asker(weir, tls=client_tls(files["edge.crt"])).decide(ip=ADA)
 
-    def test_pages_in_browsers_are_refused(self):
+    def test_questions_that_pages_in_browsers_send_are_refused(self):
         weir = self.ask_weir(rule("minute", "2/1000day", **BY_IP))
         asker = self.asker(weir)
         for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
@@ -284,7 +284,7 @@ class Access(AskTestCase):
         self.assertEqual(asker.forward_auth(ip=ADA, Origin="https://shop.example").status, 200)
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 0)
 
-    def test_the_openapi_document_names_every_member(self):
+    def test_openapi_document_names_every_member_of_questions_answers_and_settlements(self):
         weir = self.ask_weir(rule("minute", "1/1000day", penalty='{ for = "1h" }', **BY_IP))
         asker = self.asker(weir)
         document = asker.get("/v1/openapi.json").json()

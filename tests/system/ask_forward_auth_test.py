@@ -82,7 +82,7 @@ class ForwardAuth(AskTestCase):
             self.assert_own_error(asker.request("GET", "/v1/forward-auth", headers), 400)
         self.assert_own_error(asker.forward_auth(query="?refuse=1"), 400)
 
-    def test_authorization_has_the_key_of_the_client_if_the_token_is_in_another_field(self):
+    def test_authorization_field_is_read_as_the_clients_key_unless_it_has_the_proxys_token(self):
         weir = self.ask_weir(rule("keys", "1/1000day", key='["api_key"]', on_missing='"reject"', algorithm='"fixed_window"'),
                              decide='token = "open-sesame-1234"',
                              client='api_key = { bearer = true }\nunknown_keys = "accept"')

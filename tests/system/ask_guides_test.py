@@ -77,7 +77,7 @@ class Behind:
     def ask_often(self, count, **request):
         return [self.ask(**request).status for _ in range(count)]
 
-    def test_check_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
+    def test_weir_check_with_strict_accepts_the_configuration_of_the_guide_without_warnings(self):
         folder = self.weir.folder
         environment = {**os.environ, "WEIR_ASK_TOKEN": TOKEN}
         done = subprocess.run([WEIR, "check", "--strict", folder / "weir.toml"], capture_output=True, text=True, timeout=2 * PATIENCE,
@@ -115,12 +115,12 @@ class Behind:
         self.assertEqual(self.ask_often(6, X_API_Key="invented"), [200] * 5 + [429], "counts by the address")
         return self.assertEqual(self.ask().status, 429)
 
-    def test_client_cannot_describe_another_request(self):
+    def test_forged_forwarding_fields_of_a_client_do_not_evade_its_limit(self):
         lies = {"X_Forwarded_Uri": "/", "X_Forwarded_Method": "PURGE", "X_Forwarded_Host": "other", "X_Forwarded_Proto": "https"}
         statuses = [self.ask(X_Forwarded_For=f"203.0.113.{number}", X_Real_IP=f"203.0.113.{number}", **lies).status for number in range(6)]
         self.assertEqual(statuses, [200] * 5 + [429])
 
-    def test_pages_in_browsers_are_clients_like_others(self):
+    def test_request_of_a_page_in_a_browser_is_admitted(self):
         self.assertEqual(self.ask(Origin="https://example.com", Sec_Fetch_Site="cross-site", Cookie="a=b").status, 200)
 
     def test_bodies_and_queries_reach_the_application(self):
@@ -142,7 +142,7 @@ class Behind:
         self.assertEqual(self.weir.metric("weir_decide_questions_total", api="forward_auth", result="allowed"), 50)
         self.assertLess(self.weir.metric("weir_connections_accepted_total"), 20, "admin listener included")
 
-    def test_closed_proxy_refuses_and_open_proxy_forwards_while_weir_is_stopped(self):
+    def test_fail_closed_proxy_refuses_and_fail_open_proxy_forwards_while_weir_is_stopped(self):
         port = closed_port()
         closed, opened = self.start(self.make_proxy(port=port)), self.start(self.make_proxy(self.opened, port))
         self.assertEqual(self.ask("/", proxy=closed).status, self.away[0])
@@ -151,7 +151,7 @@ class Behind:
         self.assertEqual(self.upstream.exchanges[-1].body, b"text")
         self.assertEqual(self.ask("/forbidden", proxy=opened).status, 403)
 
-    def test_closed_proxy_refuses_and_open_proxy_forwards_while_weir_does_not_answer(self):
+    def test_fail_closed_proxy_refuses_and_fail_open_proxy_forwards_while_weir_does_not_answer(self):
         closed, opened = self.start(self.make_proxy(patient=False)), self.start(self.make_proxy(self.opened, patient=False))
         pause(self.weir)
         try:
@@ -207,7 +207,7 @@ class BehindNginx(Behind, TestCase):
         proxy = self.start(self.make_proxy(lambda text: text.replace(f"server 127.0.0.1:{self.weir.port};", both)))
         self.assertEqual(self.ask_often(12, proxy=proxy), [200] * 5 + [429] * 7)
 
-    def test_return_directive_answers_without_a_question(self):
+    def test_nginx_executes_a_return_directive_without_asking_weir(self):
         ping = "location = /ping { auth_request /_weir; return 200 pong; } location / {"
         proxy = self.start(self.make_proxy(lambda text: text.replace("location / {", ping)))
         self.assertEqual(self.ask("/ping", proxy=proxy).body, b"pong")
@@ -230,7 +230,7 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask_often(6, X_Forwarded_For="203.0.113.9"), [200] * 5 + [429], "not from the load balancer")
         self.assertEqual(self.ask(X_Forwarded_For="203.0.113.10").status, 429)
 
-    def test_rule_that_charges_by_status_counts_each_request(self):
+    def test_rule_that_charges_by_status_charges_every_request_regardless_of_its_status(self):
         self.rules("""[[rule]]
             name = "logins"
             key = ["ip"]
@@ -266,7 +266,7 @@ class BehindNginx(Behind, TestCase):
             release.set()
             self.assertEqual([first.read().status, second.read().status], [200, 200])
 
-    def test_refusal_is_429_whatever_the_rule_says(self):
+    def test_nginx_answers_429_whatever_status_the_rule_states(self):
         self.rules("""[[rule]]
             name = "plan"
             key = ["ip"]
@@ -293,9 +293,10 @@ class BehindNginxInDocker(BehindNginx):
 
     keys = False
     test_client_address_is_believed_only_from_the_load_balancer = test_request_without_the_key_of_the_rule_gets_401 = None
-    test_rule_that_charges_by_status_counts_each_request = test_concurrency_limit_bounds_questions_and_not_requests = None
+    test_rule_that_charges_by_status_charges_every_request_regardless_of_its_status = None
+    test_concurrency_limit_bounds_questions_and_not_requests = None
     test_delayed_request_waits_in_weir = None
-    test_refusal_is_429_whatever_the_rule_says = test_commands_of_the_guide_print_the_shown_output = None
+    test_nginx_answers_429_whatever_status_the_rule_states = test_commands_of_the_guide_print_the_shown_output = None
     test_explain_command_of_the_guide_admits_the_request = None
     test_weir_answers_questions_on_a_unix_socket = None
 
@@ -371,7 +372,7 @@ class Traefik(TestCase):
     """Questions as Traefik 3 asks them (forward.go, forwarded_header.go): a GET with the fields of the client's request, and with the
     fields X-Forwarded-… and X-Real-Ip."""
 
-    def test_questions_of_traefik_are_decided_for_its_client(self):
+    def test_question_of_traefik_is_charged_to_the_client_of_the_described_request(self):
         behind = Behind()
         behind.guide = "behind-caddy-traefik"
         weir = self.start(behind.make_weir())

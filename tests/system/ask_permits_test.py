@@ -38,7 +38,7 @@ class Permits(AskTestCase):
         self.assertEqual(self.remaining(asker), 99)
         self.assertEqual(weir.metric("weir_decide_permits_ended_total", end="refunded"), 1)
 
-    def test_a_permit_settles_once_even_if_many_try_at_once(self):
+    def test_permit_is_settled_once_even_if_many_askers_settle_it_at_once(self):
         weir = self.ask_weir(rule("tokens", "1000/1000day", **BY_IP))
         asker = self.asker(weir)
         permit = asker.decide(ip=ADA, cost=50, permit=True)["permit"]
@@ -201,7 +201,7 @@ class Upgrades(AskTestCase):
         self.assertEqual(asker.settle(permit, refund=True).status, 404)
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 79)
 
-    def test_concurrency_of_open_permits_ends_with_the_old_process(self):
+    def test_open_permits_release_their_concurrency_when_the_old_process_ends(self):
         asker, permit = self.upgrade(plain("at-once", key='["ip"]', algorithm='"concurrency"', limit=1))
         self.assertEqual(asker.settle(permit, refund=True).status, 404)
         eventually(lambda: asker.decide(ip=ADA)["allowed"], "the old process has ended")
@@ -237,7 +237,7 @@ class Deadlines(AskTestCase):
         eventually(lambda: weir.metric("weir_decide_questions_total", result="error") == 1, "the question has ended")
         self.assertEqual(asker.decide(ip=ADA)["remaining"], 98)
 
-    def test_a_question_in_time_is_decided(self):
+    def test_question_with_a_timeout_is_decided_if_weir_is_fast_enough(self):
         weir = self.ask_weir(rule("memory", "100/1000day", **BY_IP))
         self.assertTrue(self.asker(weir).decide(ip=ADA, timeout_seconds=10)["allowed"])
 

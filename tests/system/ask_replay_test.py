@@ -46,7 +46,7 @@ class QuestionsInTheLog(TestCase):
         told = json.loads(out)
         return told, {one["rule"]: one for one in told["rules"]}
 
-    def test_values_of_questions_are_logged_only_on_demand(self):
+    def test_values_of_questions_are_logged_only_if_the_field_question_is_configured(self):
         _, log = self.record(["usual", "replay"], PER_USER)
         self.assertFalse(any("question" in line for line in logged_requests(log)))
         self.assertNotIn("ann", log.read_text())
@@ -59,7 +59,7 @@ class QuestionsInTheLog(TestCase):
         paths = {entry["value"] for line in lines for entry in line["question"]["descriptors"][0]["entries"] if entry["key"] == "path"}
         self.assertEqual((len(users), paths, lines[-1]["question"]["cost"]), (2, {"/login", "/a"}, 2))
 
-    def test_replay_tries_new_rules_on_questions(self):
+    def test_replay_applies_new_rules_to_logged_questions(self):
         weir, log = self.record(["replay", "question"], PER_USER)
         told, rules = self.replay(weir, log, PER_USER, LOGINS)
         self.assertEqual((told["requests"], told["newly_refused"]), (12, 2), told)
@@ -75,7 +75,7 @@ class QuestionsInTheLog(TestCase):
         self.assertIn("the value of the descriptor user", rules["ann"]["left_out"])
         self.assertEqual(rules["per-user"]["met"], 12)
 
-    def test_replay_chooses_rules_for_calls_of_envoy_as_weir_does(self):
+    def test_replay_applies_the_same_rules_to_logged_calls_of_envoy_as_weir_does(self):
         text = CONFIG.replace('"decide"', '"rls"')
         weir = self.start(Weir(text + '[log]\naccess = "access.log"\nfields = ["replay", "question"]\n' + PER_USER))
         log = weir.folder / "access.log"
@@ -88,7 +88,7 @@ class QuestionsInTheLog(TestCase):
         _, rules = self.replay(weir, log, rule("paths", "9/1000day", key='["descriptor:path"]', **WINDOW))
         self.assertEqual(rules["paths"]["met"], 0, "no descriptor has this key alone")
 
-    def test_replay_leaves_new_rules_out_if_the_log_has_no_values(self):
+    def test_replay_leaves_out_new_rules_if_the_log_has_no_values_of_questions(self):
         weir, log = self.record(["replay"], PER_USER)
         _, rules = self.replay(weir, log, PER_USER, LOGINS)
         self.assertIn("the domain", rules["logins"]["left_out"])

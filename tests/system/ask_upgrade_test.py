@@ -52,7 +52,7 @@ class UndecidedQuestions(AskTestCase):
         self.assertEqual((response.status, response.json()["error"]), (503, TAKES_OVER))
         self.assertEqual((response.json()["allowed"], response.json()["status"]), (False, 503))
 
-    def test_questions_get_503_from_the_old_process_and_their_repetition_a_decision_from_the_new_one(self):
+    def test_old_process_answers_503_and_the_new_process_decides_the_repeated_questions(self):
         weir = self.lineage(LIMIT)
         begun = [self.begin(weir) for _ in range(5)]
         weir.upgrade()
@@ -74,7 +74,7 @@ class UndecidedQuestions(AskTestCase):
         self.assertTrue(asker.decide(question)["allowed"])
         eventually(lambda: asker.decide({**question, "cost": 0})["remaining"] == 70, "the overdraft is charged")
 
-    def test_each_question_of_an_array_gets_the_error(self):
+    def test_each_question_of_an_array_gets_503_from_the_old_process(self):
         weir = self.lineage(LIMIT)
         asker, rest = self.begin(weir, [{"ip": ADDRESS}] * 2)
         weir.upgrade()
@@ -95,7 +95,7 @@ class UndecidedQuestions(AskTestCase):
         weir.wait_for("this process continues")
         self.assertEqual(asker.decide()["remaining"], 2)
 
-    def test_calls_of_envoy_are_unavailable(self):
+    def test_calls_of_envoy_get_unavailable_from_the_old_process(self):
         tokens = rule("logins", "3/1000day", key=by("path"), algorithm='"fixed_window"')
         weir = self.start(Lineage(rls_config(tokens)))
         message = text_field(1, "edge") + text_field(2, text_field(1, text_field(1, "path") + text_field(2, "/")))

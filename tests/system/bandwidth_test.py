@@ -210,7 +210,7 @@ class BodiesAtHand(Bandwidth):
             later.send(request_bytes("GET", "/600", {"X-Key": "a"}))
             eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the next body of the key waits")
 
-    def test_client_that_leaves_during_the_wait_is_charged_at_most_one_piece(self):
+    def test_client_that_leaves_while_its_body_waits_is_charged_at_most_one_piece_of_the_body(self):
         weir = self.plain_weir(paced("1KiB/s"))
         for number in range(1, 6):
             client = self.start(weir.connect())

@@ -41,7 +41,7 @@ class Bench(TestCase):
                 self.assertTrue(any(row[figure] > 0 for figure in ("p50_us", "mean_us") if figure in row), f"{mode} {name}")
         self.assertRegex(printed, r"routes-500 weir \| [+-]\d", "what a request costs more with 500 routes")
 
-    def test_instructions_are_counted(self):
+    def test_bench_counts_the_processor_instructions_of_each_contestant(self):
         printed, figures = self.measure(["tenants-30"], "--contestants", "nginx", "weir", "--instructions", "300")
         for name, count in figures["instructions"]["tenants-30"].items():
             self.assertTrue(1_000 < count < 1_000_000, f"{name}: {count}")

@@ -63,7 +63,7 @@ class Form(ClientCertTestCase):
             self.assertEqual(self.curl(weir, *options), "200")
             self.assertEqual(self.said(), [self.shown])
 
-    def test_server_gets_the_certificate_of_each_client_even_if_it_is_large(self):
+    def test_server_gets_the_certificate_of_each_client_even_if_the_certificate_is_large(self):
         subprocess.run(["openssl", "req", "-newkey", "rsa:4096", "-nodes", "-subj", "/CN=large/OU=" + "x" * 60, "-keyout", self.folder / "large.key",
                         "-out", self.folder / "large.csr"], check=True, capture_output=True)
         names = ",".join(f"DNS:{number}.client.example" for number in range(200))

@@ -196,7 +196,7 @@ class ConfigErrors(TestCase):
                 self.assertEqual(done.stderr.count("cannot resolve"), 1, done.stderr)
                 self.assertNotIn("s3cret", done.stderr)
 
-    def test_check_json_says_ok_only_if_the_command_succeeds(self):
+    def test_weir_check_with_json_says_ok_only_if_its_exit_status_is_0(self):
         name = "a" * 64 + ".invalid"
         text = config(1, rules=rule("x", key='["method"]'))
         self.assertIn('servers = ["127.0.0.1:1"]', text)

@@ -149,7 +149,7 @@ class Descriptors(TestCase):
         self.assertGreater(weir.metric("weir_connections_evicted_total"), 0)
 
     @unittest.skipIf(SANITIZED, UBSAN_OPENS)
-    def test_idle_connections_to_one_server_give_way_to_a_connection_to_another(self):
+    def test_idle_connections_to_one_server_are_closed_for_a_connection_to_another_server(self):
         together = threading.Barrier(5)
         busy = self.start(Upstream(lambda exchange: (together.wait(PATIENCE), exchange.send(answer()))))
         other = self.start(Upstream())

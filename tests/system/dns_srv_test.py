@@ -151,7 +151,7 @@ class Service(TestCase):
         weir.wait_for(rf"srv:{SERVICE} resolves now, to the servers a.test:{a.port} ")
         eventually(lambda: weir.get("/").body == b"a", "the server answers")
 
-    def test_certificate_must_have_the_domain_of_the_service(self):
+    def test_certificate_of_a_server_must_have_the_domain_of_the_service(self):
         with tempfile.TemporaryDirectory() as folder:
             certificate = make_certificate(folder, host="api.test")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

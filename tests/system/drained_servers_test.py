@@ -107,7 +107,7 @@ class Drained(ServersTestCase):
         eventually(lambda: self.listed(slow)["in_flight"] == 0, "the request has ended")
         self.assertEqual(len(slow.exchanges), 1)
 
-    def test_streams_of_a_drained_http2_server_finish_and_none_begins(self):
+    def test_open_streams_of_a_drained_http2_server_finish_and_no_new_stream_begins(self):
         release = threading.Event()
         self.addCleanup(release.set)
 

@@ -72,18 +72,18 @@ class EnvoyConfigurations(TestCase):
             with self.subTest(patch["applyTo"]):
                 self.read(PATCHED[patch["applyTo"]], patch["patch"]["value"])
 
-    def test_misspelt_name_is_detected(self):
+    def test_message_definitions_of_envoy_reject_a_misspelt_name(self):
         configuration = next(document for document in documents_in("behind-envoy.md") if "static_resources" in document)
         for old, new in (("failure_mode_deny", "failure_mode_denied"), ("remote_address", "remote_adress"), ("http2_protocol_options", "h2")):
             changed = yaml.safe_load(yaml.safe_dump(copy.deepcopy(configuration)).replace(f"{old}:", f"{new}:"))
             with self.subTest(new), self.assertRaisesRegex(json_format.ParseError, new):
                 self.read(BOOTSTRAP, changed)
 
-    def test_value_of_a_wrong_type_is_detected(self):
+    def test_message_definitions_of_envoy_reject_a_value_of_a_wrong_type(self):
         with self.assertRaises(json_format.ParseError):
             self.read(GRPC_SERVICE, {"envoy_grpc": {"cluster_name": 5}})
 
-    def test_actions_that_the_guide_names_exist(self):
+    def test_envoy_has_each_action_that_the_guide_names(self):
         """Reads each action in the first column of the guide's table, which says what becomes of a descriptor."""
         page = (TREE / "docs/guides/behind-envoy.md").read_text()
         actions = re.findall(r"^\| `(\w+: \{.*?\})` \|", page, re.M)

@@ -40,7 +40,7 @@ class Limits(Guide):
     def setUp(self):
         self.edge = self.client(configurations()[0])
 
-    def test_each_descriptor_has_its_rule(self):
+    def test_each_descriptor_is_decided_by_its_own_rule(self):
         answer = self.edge.ask("edge", self.address, self.report)
         self.assertEqual((answer.overall_code, self.names(answer)), (OK, ["per-address", "reports"]))
         limit = answer.statuses[1].current_limit
@@ -129,7 +129,7 @@ class FromRatelimit(Guide):
         self.assertEqual(self.codes(self.edge, 60, {"path": "/files/a"}), [OK] * 60)
         self.assertGreater(self.weir.metric("weir_decisions_total", rule="files", outcome="shadow_refused"), 0)
 
-    def test_old_and_new_configuration_name_the_same_descriptors(self):
+    def test_configurations_of_ratelimit_and_of_weir_name_the_same_descriptors(self):
         """The example of the old service in the guide names the keys and limits of the rules."""
         text = re.search(r"^This configuration of envoyproxy/ratelimit\n\n(.*?)\n\n(?=is this)", PAGE.read_text(), re.M | re.S)[1]
         old = yaml.safe_load(re.sub(r"^    ", "", text, flags=re.M))
@@ -152,7 +152,7 @@ class Token(Guide):
 
 
 class Istio(Guide):
-    def test_configuration_of_the_istio_guide_answers_its_questions(self):
+    def test_weir_decides_calls_with_the_configuration_of_the_istio_guide(self):
         page = (TREE / "docs/guides/behind-istio.md").read_text()
         manifest = next(document for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S) for document in yaml.safe_load_all(block)
                         if document["kind"] == "ConfigMap")

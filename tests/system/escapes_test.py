@@ -56,7 +56,7 @@ class CopiedConfigurations(TestCase):
                     return True
         return False
 
-    def test_configurations_to_copy_pass_check_strict(self):
+    def test_weir_check_with_strict_accepts_the_configurations_to_copy(self):
         for name, text in COPIED.items():
             with self.subTest(name):
                 status, _, errors = run_weir("check", "--strict", config=text())
@@ -90,7 +90,7 @@ class UnknownKeys(TestCase):
             self.assertEqual(client.get("/").status, 429, "a request without a key counts for the same address")
             self.assertEqual(client.get("/", x_api_key="known").status, 200)
 
-    def test_without_a_limit_per_address_check_warns_and_check_strict_fails(self):
+    def test_missing_limit_per_address_is_a_warning_of_weir_check_and_an_error_with_strict(self):
         for key, text in (('["api_key"]', "leaves it out avoids"), ('["api_key|ip"]', "invents keys gets a new limit"),
                           (None, "invents keys gets a new limit")):
             rules = rule(limit="2/day", **({"key": key} if key else {}))

@@ -187,7 +187,7 @@ class Night(Example):
         self.refuses(weir, "night-in-japan", HOUR, source="127.0.0.3", **self.order)
         self.admits(weir, 60, source="127.0.0.2", **self.order)
 
-    def test_each_other_country_shares_one_limit_and_each_unknown_address_has_its_own(self):
+    def test_each_other_country_has_one_limit_and_each_address_without_a_country_has_its_own(self):
         weir = self.weir_at_night_in("UTC")
         self.admits(weir, 50, source="127.0.0.4", **self.order)
         self.refuses(weir, "night-elsewhere", HOUR, source="127.0.0.4", **self.order)

@@ -208,7 +208,7 @@ class Expectations(TestCase):
         self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1,
                          "one PUT was the trial of the ejected server")
 
-    def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
+    def test_ejected_server_is_readmitted_even_if_a_request_waits_for_its_100_continue(self):
         """Other requests try the server at the same time, because the silence may be the fault of the client."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,

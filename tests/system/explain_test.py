@@ -211,7 +211,7 @@ class Explain(ExplainTestCase):
         self.assertRegex(out, r"(?m)^  trial \(shadow\)  ip:127\.0\.0\.1  token_bucket .*: would refuse; free in ")
         self.assertRegex(out, r"(?m)^verdict  forward: every enforced rule admits it; it goes to upstream api$")
 
-    def test_explanation_does_not_call_a_response_of_weir_itself_forwarded(self):
+    def test_explanation_says_that_weir_itself_answers_if_no_server_gets_the_request(self):
         self.begin(rule("all", "9/day", key='["ip"]'), routes='[[route]]\nname = "pong"\nmatch = { path = "/ping" }\n'
                    'respond = { status = 200, body = "pong" }\n[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         for path, verdict in (("/none", ("answer", 404, "no route matches; every rule admits it")),
@@ -545,7 +545,7 @@ class ExplainWithRedis(ExplainTestCase):
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 2, name)
         self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "no cache has kept the refusal")
 
-    def test_without_redis_the_explanation_names_on_store_failure(self):
+    def test_explanation_names_the_setting_on_store_failure_if_redis_is_unreachable(self):
         self.redis.kill()
         eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "weir has noticed that Redis is down")
         said = self.explain(ip="127.0.0.1")

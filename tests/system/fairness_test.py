@@ -98,7 +98,7 @@ class SharedQueue(TestCase):
         again = [weir.get("/", X_API_Key="greedy") for _ in range(2)]
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
-    def test_request_that_displaced_another_request_stays_charged_if_its_client_leaves(self):
+    def test_client_that_leaves_stays_charged_for_a_request_that_displaced_another_request(self):
         """Without the charge, a client could displace all other clients one after another for free."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]

@@ -82,7 +82,7 @@ class EachWay(JsTestCase):
             self.assertEqual(call.trailing["last-details-bin"], b"\x08\x05")
 
     @each_way
-    def test_hundred_streams_are_open_at_once(self, begin, service):
+    def test_hundred_streams_can_be_open_at_once(self, begin, service):
         streams = [begin(service + "Chat", b"first", kind="both", stays_open=True) for _ in range(100)]
         self.assertEqual([stream.receive() for stream in streams], [b"first"] * 100)
         for stream in streams:

@@ -93,7 +93,7 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(bytes(100_000)))
 
-    def test_call_that_is_charged_by_status_ends_when_its_client_leaves_during_a_delay(self):
+    def test_call_charged_by_status_ends_at_the_server_when_its_client_leaves_during_a_delay(self):
         sent = queue.Queue()
 
         def silent(exchange):

@@ -11,7 +11,7 @@ CANCELLED_BY_SERVER = {("CANCELLED", "CANCELLED")}  # the library's answer to ca
 
 
 class ManyStreams(GrpcTestCase):
-    def test_hundred_streams_of_one_connection_are_open_at_once(self):
+    def test_hundred_streams_of_one_connection_can_be_open_at_once(self):
         server = self.serve()
         weir = self.weir(server)
         for secure in (False, True):

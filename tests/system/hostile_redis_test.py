@@ -82,7 +82,7 @@ class HostileRedis(TestCase):
     def is_well(self, weir):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "Redis is up")
 
-    def test_on_store_failure_applies_to_invalid_redis_replies_and_their_charges_count_as_lost(self):
+    def test_invalid_redis_reply_triggers_on_store_failure_and_its_charges_count_as_lost(self):
         for policy, status in (("closed", 503), ("open", 200)):
             weir = self.weir(policy)
             for answer, rest, ends, unknown, said in self.ANSWERS:

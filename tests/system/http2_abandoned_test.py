@@ -89,7 +89,7 @@ class WithoutAnswer(SettledTestCase):
         self.assertEqual([client.get("/late").status, client.request("POST", "/lost", body=b"x").status], [504, 502])
         self.await_settled(weir, "login", unanswered=2)
 
-    def test_upload_that_is_reset_is_charged_only_if_no_rule_waits_for_the_body(self):
+    def test_reset_upload_is_charged_unless_a_rule_still_waits_for_its_body(self):
         weir = self.plain_weir(rule("words", "5/day", match='{ path = "/words", body_contains = "x" }'),
                                rule("plain", "5/day", match='{ path = "/plain" }'))
         client = self.client(weir)

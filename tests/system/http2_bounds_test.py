@@ -209,7 +209,7 @@ class Pace(PairTestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
         self.assertEqual((client.answers[stuck].ended, client.ended, client.get("/").size), (False, False, 10))
 
-    def test_timeout_of_a_server_ends_only_its_stream(self):
+    def test_timeout_of_a_server_ends_only_the_stream_that_waits_for_the_server(self):
         silent = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         half = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
         halves = self.start(Upstream(lambda exchange: (exchange.send(half), exchange.wait_for_close())))

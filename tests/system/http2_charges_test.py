@@ -136,7 +136,7 @@ class ByCost(SettledTestCase):
             spent = {case: 10_000 - self.remaining(weir, case) for case in replies}
             self.assertEqual(spent, {case: cost for case, (_, cost) in replies.items()})
 
-    def test_forwarded_request_asks_for_no_coding_or_range_that_would_hide_the_cost(self):
+    def test_weir_asks_the_server_for_no_coding_or_range_that_would_hide_the_cost(self):
         self.upstream.reply = answer(usage(5))
         client = self.client(self.plain_weir(rule(**BUDGET, cost=JSON_COST)))
         client.get("/", x_case="a", accept_encoding="gzip", range="bytes=0-0")

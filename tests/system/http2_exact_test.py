@@ -188,7 +188,7 @@ class Repeated(PairTestCase):
         self.assertGreater(len(broken.exchanges), 0)
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_request_that_is_sent_again_after_an_unreachable_server_is_charged_once(self):
+    def test_request_whose_first_server_is_unreachable_is_charged_once(self):
         text = config(closed_port(), self.upstream.port, listener='protocols = ["http/1.1", "h2c"]', rules=rule("day", "50/day"))
         client = self.client(self.start(Weir(text)))
         self.assertEqual({client.read(stream).status for stream in [client.open("POST") for _ in range(20)]}, {200})

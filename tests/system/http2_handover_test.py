@@ -96,7 +96,7 @@ class Upgrades(Http2TestCase):
         self.assertTrue(old.closed())
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 1")
 
-    def test_a_log_across_an_upgrade_replays_with_the_same_result(self):
+    def test_access_log_written_across_an_upgrade_replays_with_the_same_decisions(self):
         log = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "access.log"
         weir = self.lineage(rule("failures", "3/day", algorithm='"sliding_log"', key="[]", charge='{ status = ["404"] }'), log=log)
         old = self.client(weir)
@@ -186,7 +186,7 @@ class InRedis(PairTestCase):
         self.await_metric(weir, 1, "weir_queue_depth")
         eventually(lambda: get(weir.admin, "/api/keys?rule=queue").json()["limits"][0]["remaining"] == 1, "the departure is free in Redis")
 
-    def test_without_redis_on_store_failure_applies_as_in_http_1_1(self):
+    def test_setting_on_store_failure_has_the_same_effect_as_in_http_1_1_while_redis_is_down(self):
         rules = [rule(name, "4/day", key="[]", store='"redis"', on_store_failure=f'"{name}"', match=f'{{ path = "/{name}" }}')
                  for name in ("local", "open", "closed")]
         pair = self.pair(*rules, state=f'replicas = 2\n{self.state}')

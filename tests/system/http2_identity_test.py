@@ -176,7 +176,7 @@ class ProxyProtocol(PairTestCase):
                     self.assertEqual([client.read(stream).status for stream in streams].count(200), 0 if tls else 5)
             self.assertEqual({exchange.head["x-forwarded-for"] for exchange in self.upstream.exchanges[-5:]}, {source})
 
-    def test_proxy_header_without_addresses_means_the_address_of_the_proxy(self):
+    def test_client_has_the_address_of_the_proxy_if_the_proxy_header_has_no_addresses(self):
         weir = self.edge()
         for preamble in (b"PROXY UNKNOWN\r\n", SIGNATURE + b"\x20\0\0\0"):
             self.assertEqual(self.start(Http2Client(weir.port, ahead=preamble)).get("/").status, 200)

@@ -147,13 +147,13 @@ class Memory(Http2TestCase):
         print(f"\n{COUNT} answers of 100 MiB, {case}: {each:.1f} KiB each, {self.upstream.poured >> 20} MiB left the server", flush=True)
         return each
 
-    def test_answers_of_clients_that_open_no_window_take_bounded_memory(self):
+    def test_answers_to_clients_that_open_no_window_take_bounded_memory(self):
         self.assertLess(self.kib_each("no window", http2_request(0)), REQUEST + SESSION)
 
     def test_answers_that_clients_do_not_read_take_bounded_memory(self):
         self.assertLess(self.kib_each("not read", http2_request(WINDOW)), REQUEST + SESSION + OUTPUT + LARGE)
 
-    def test_answers_of_http1_that_clients_do_not_read_take_bounded_memory(self):
+    def test_http1_answers_that_clients_do_not_read_take_bounded_memory(self):
         self.assertLess(self.kib_each("HTTP/1.1, not read", request_bytes("GET", "/")), REQUEST + LARGE)
 
 

@@ -128,7 +128,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 0)
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_request_of_better_priority_displaces_another_request_on_the_same_connection(self):
+    def test_request_of_better_priority_displaces_a_request_on_the_same_connection(self):
         weir = self.plain_weir(queue_rule("1/day", 3), routes=CLASSES)
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_class": "batch"}] * 3)
@@ -229,7 +229,7 @@ class AtTheServer(QueueTestCase):
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 3)
         self.assertEqual([client.get("/").status for _ in range(3)], [200, 200, 429])
 
-    def test_lowest_priority_is_rejected_first(self):
+    def test_requests_of_the_lowest_priority_are_rejected_first(self):
         health = '[[route]]\nmatch = { path = "/health" }\nrespond = { status = 200 }\n'
         weir = self.plain_weir(server="max_in_flight = 20", routes=health + CLASSES)
         client, streams = self.client(weir), []

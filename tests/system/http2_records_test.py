@@ -210,7 +210,7 @@ class Explained(ExplainTestCase):
         self.assertEqual(top[0]["client"], "127.0.0.1")
         self.assertGreaterEqual(top[0]["cost"], 18)
 
-    def test_key_that_an_operator_resets_while_streams_are_open_owes_nothing(self):
+    def test_streams_that_end_after_a_reset_of_their_key_do_not_change_the_new_count(self):
         held, gate = threading.Semaphore(0), threading.Event()
         self.begin(rule("login", "5/3000day", algorithm='"sliding_log"', key='["ip"]', charge='{ status = ["401"] }'))
         self.upstream.reply = lambda exchange: (held.release(), gate.wait(PATIENCE), exchange.send(answer(status="200 OK")))

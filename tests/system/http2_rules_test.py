@@ -146,7 +146,7 @@ class Keys(PairTestCase):
                 asks = [one, one, other, other] if other else [one, one]
                 self.assertEqual(self.statuses_of(pair, asks), [200, 429] * (len(asks) // 2))
 
-    def test_on_missing_decides_about_a_request_without_the_key(self):
+    def test_setting_on_missing_decides_about_a_request_without_the_key(self):
         rules = [rule(name, "1/day", key='["header:X-Tenant"]', on_missing=f'"{name}"', **at(f"/{name}"))
                  for name in ("skip", "ip", "reject")]
         rules.append(rule("user", "1/day", key='["api_key"]', on_missing='"reject"', **at("/user")))

@@ -79,7 +79,7 @@ class Server(TestCase):
         server.sessions[0].close()
         self.assertTrue(client.closed())
 
-    def test_windows_bound_bodies_in_both_directions(self):
+    def test_bodies_in_both_directions_stop_when_the_window_is_used_up(self):
         server = self.serve(lambda request: request.send_some(b"x" * 100_000) if request.head() is None else None,
                             settings={WINDOW: 1000}, permits=False)
         client = self.connect(server, window=3000)

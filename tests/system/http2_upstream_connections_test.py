@@ -51,7 +51,7 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(self.weir(server), server, 40, held)
         self.assertEqual(counts(server), [40])
 
-    def test_connection_for_which_many_requests_wait_counts_as_one_connect(self):
+    def test_many_requests_that_wait_for_one_connection_count_as_a_single_connect(self):
         go_on = threading.Event()
         server = self.serve(ahead=lambda sock: go_on.wait(PATIENCE))
         weir = self.weir(server, upstream='timeouts = { connect = "20s" }')
@@ -96,7 +96,7 @@ class Sharing(Http2UpstreamTestCase):
         sent.set()
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
 
-    def test_server_may_change_its_bound_on_streams(self):
+    def test_weir_obeys_a_server_that_lowers_its_bound_on_streams(self):
         held = Held()
         server = self.serve(held)
         weir = self.weir(server)

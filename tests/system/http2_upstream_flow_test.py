@@ -188,7 +188,7 @@ class SlowServers(Http2UpstreamTestCase):
         self.assertEqual([client.read(stream).body for stream in streams], [b"az"] * 20)
         self.assertEqual(server.connections, 1)
 
-    def test_many_large_answers_share_a_connection(self):
+    def test_many_large_answers_arrive_unchanged_over_one_connection(self):
         def reply(request):
             request.answer(bytes([int(request.path[1:])]) * MIB)
 

@@ -79,7 +79,7 @@ class Failures(Http2UpstreamTestCase):
                 self.assertEqual(statuses.count(502), 0 if method == "GET" else 3)
                 self.await_metric(weir, 0, "weir_upstream_healthy", server=bad.address)
 
-    def test_a_server_that_ends_a_connection_under_open_requests_is_ejected(self):
+    def test_server_that_ends_a_connection_with_open_requests_is_ejected(self):
         server = self.serve(lambda request: None if request.path == "/held" else request.answer())
         weir = self.weir(server, upstream='eject = { failures = 1, least = "60s", most = "60s" }')
         client = self.client(weir)

@@ -381,7 +381,7 @@ class Calls(Http2UpstreamTestCase):
                 contents.put(None)
                 self.assertEqual((list(call), call.code()), ([], grpc.StatusCode.OK))
 
-    def test_message_that_is_sent_again_counts_once(self):
+    def test_messages_of_a_call_that_is_sent_again_are_counted_once(self):
         server = self.serve_calls(lambda request: request.reset(REFUSED))
         limit = rule("chat", "100/day", key='["ip"]', messages='"2/day"', messages_over='"close"')
         call = self.channel(server, rules=limit).stream_stream("/chat.Room/Talk")(iter([b"one", b"two"]), timeout=2 * PATIENCE)

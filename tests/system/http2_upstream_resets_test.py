@@ -25,7 +25,7 @@ class Resets(Http2UpstreamTestCase):
         client.send(head)
         return None
 
-    def test_client_that_leaves_resets_only_its_stream(self):
+    def test_weir_resets_only_the_stream_of_a_client_that_leaves(self):
         server = self.serve(lambda request: request.wait_for_reset() if request.path == "/held" else request.answer())
         weir = self.weir(server)
         other = self.client(weir)
@@ -43,7 +43,7 @@ class Resets(Http2UpstreamTestCase):
         other.reset(held)
         self.await_error(server.requests[0], CANCEL)
 
-    def test_client_that_leaves_during_its_upload_resets_the_stream(self):
+    def test_stream_to_the_server_is_reset_if_the_client_leaves_during_its_upload(self):
         server = self.serve(lambda request: request.wait_for_reset())
         weir = self.weir(server)
         for number, version in enumerate(BOTH, 1):
@@ -58,7 +58,7 @@ class Resets(Http2UpstreamTestCase):
                 self.await_error(request, CANCEL)
                 self.assertFalse(request.ended)
 
-    def test_client_that_leaves_during_the_answer_resets_the_stream(self):
+    def test_stream_to_the_server_is_reset_if_the_client_leaves_during_the_answer(self):
         def reply(request):
             request.head()
             request.send(b"x" * (1 << 24))
@@ -114,7 +114,7 @@ class Resets(Http2UpstreamTestCase):
                         self.assertEqual(head.status, 200)
                         self.assertNotIn(b"0\r\n\r\n", rest)
 
-    def test_answer_before_the_end_of_the_upload_ends_the_stream(self):
+    def test_stream_to_the_server_is_reset_after_an_answer_before_the_end_of_the_upload(self):
         """The server still waits for the body, so weir must reset the stream."""
         server = self.serve(lambda request: request.answer(b"no", 403))
         weir = self.weir(server)

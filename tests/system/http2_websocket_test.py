@@ -354,7 +354,7 @@ class Relaying(WebSocketTestCase):
 
 
 class Ends(WebSocketTestCase):
-    def test_reset_by_the_client_closes_the_servers_connection(self):
+    def test_reset_by_the_client_closes_the_connection_to_the_server(self):
         closed = threading.Event()
 
         def serve(exchange):
@@ -372,7 +372,7 @@ class Ends(WebSocketTestCase):
         self.upstream.reply = echo
         self.assert_answers(client)
 
-    def test_end_of_the_clients_connection_closes_the_servers_connections(self):
+    def test_end_of_the_clients_connection_closes_the_connections_to_the_server(self):
         weir = self.weir()
         client = self.client(weir)
         for _ in range(3):

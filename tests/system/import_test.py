@@ -61,7 +61,7 @@ class Import(TestCase):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z; limit_req_status 429;")
         self.assertEqual(self.both(servers, self.statuses_of(3)), [200, 429, 429])
 
-    def test_delay_of_a_part_of_the_burst_refuses_the_same_requests_as_nginx(self):
+    def test_limit_with_a_partly_delayed_burst_refuses_as_many_requests_as_in_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2 delay=1;")
         results = self.both(servers, lambda port: sorted(together(5, lambda _: self.statuses(port, 1)[0])))
         self.assertEqual(results, [200] * 3 + [503] * 2)
@@ -348,7 +348,7 @@ class Command(TestCase):
         self.file = self.folder / "nginx.conf"
         self.file.write_text("server {\n  listen 8080;\n  gzip on;\n  location / { proxy_pass http://127.0.0.1:9; limit_rate 1k; }\n}\n")
 
-    def test_check_accepts_the_translation_of_every_sample(self):
+    def test_weir_check_accepts_the_translation_of_every_sample(self):
         samples = sorted(SAMPLES.glob("*.conf"))
         self.assertTrue(samples)
         for sample in samples:

@@ -80,7 +80,7 @@ class IngressImport(TestCase):
         weir = self.weir(ingress("shop", [path("/")], whitelist_source_range="192.0.2.0/24", denylist_source_range="192.0.2.9"))
         self.assertEqual([self.statuses(weir, "/", ip=ip)[0] for ip in ("192.0.2.1", "192.0.2.9", "198.51.100.1")], [200, 403, 403])
 
-    def test_ingress_that_demands_credentials_gets_403_and_other_ingresses_work(self):
+    def test_requests_to_an_ingress_that_demands_credentials_get_403_and_other_ingresses_work(self):
         weir = self.weir(ingress("inner", [path("/inner")], auth_url="https://auth.example"), ingress("outer", [path("/outer")]))
         self.assertEqual(self.statuses(weir, "/inner", "/inner/x", "/outer"), [403, 403, 200])
 

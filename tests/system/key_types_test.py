@@ -59,7 +59,7 @@ class CertificateKeyTypes(TestCase):
                 self.assertEqual(self.shown(weir, version, sni="edge.test"), "new",
                                  "the ECDSA certificate is preferred if the client accepts both")
 
-    def test_server_name_has_priority_over_the_key_type(self):
+    def test_certificate_is_chosen_by_the_server_name_before_the_key_type(self):
         make(self.folder, "first", "rsa", "edge.a.test")
         make(self.folder, "other", "ecdsa", "other.a.test")
         make(self.folder, "both", "ecdsa", "*.a.test")

@@ -195,7 +195,7 @@ class Reload(LatencyTestCase):
         weir.signal(signal.SIGHUP)
         self.await_metric(weir, before + 1, "weir_reloads_total", result="ok")
 
-    def test_reload_keeps_the_counts_of_kept_routes_and_clears_removed_routes(self):
+    def test_reload_keeps_the_counts_of_kept_routes_and_clears_those_of_removed_routes(self):
         weir = self.start(Weir(config(self.upstream.port, routes=API + QUEUED)))
         self.assertEqual([weir.get(path).status for path in ("/api/x", "/queued", "/queued")], [200] * 3)
         self.ended(weir, 3)

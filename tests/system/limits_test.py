@@ -36,7 +36,7 @@ class Limits(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 
-    def test_rule_keyed_by_upstream_counts_all_routes_to_the_upstream(self):
+    def test_rule_keyed_by_upstream_counts_the_requests_of_all_routes_to_the_upstream(self):
         other = f'[[upstream]]\nname = "other"\nservers = ["127.0.0.1:{self.upstream.port}"]\n'
         routes = "".join(f'[[route]]\nmatch = {{ path = "/{path}" }}\nupstream = "{name}"\n'
                          for path, name in (("a", "api"), ("b", "api"), ("c", "other")))
@@ -116,7 +116,7 @@ class Limits(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 100)
         self.await_metric(weir, 300, "weir_decisions_total", rule="per-ip", outcome="refused")
 
-    def test_gcra_admits_one_request_and_its_burst(self):
+    def test_gcra_admits_one_request_plus_the_burst(self):
         weir = self.weir(rule(limit="1/day", burst=4, algorithm='"gcra"', key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
 
@@ -174,7 +174,7 @@ class Limits(TestCase):
         doubted = self.weir(rule(limit="1/day", key='["user|ip"]'), client=user)
         self.assertEqual([get(doubted.port, x_user_id=user).status for user in "ab"], [200, 429])
 
-    def test_api_key_with_the_text_of_an_address_is_another_key(self):
+    def test_api_key_that_looks_like_an_address_has_a_limit_of_its_own(self):
         weir = self.weir(rule(limit="1/day", key='["api_key|ip"]'))
         self.assertEqual([weir.get("/").status, get(weir.port, x_api_key="127.0.0.1").status], [200, 200])
 
@@ -190,7 +190,7 @@ class Limits(TestCase):
         self.assertEqual(self.statuses(weir.port, 5), [200] * 3 + [429] * 2)
         eventually(lambda: weir.metric("weir_decisions_total", rule="tried", outcome="shadow_refused") >= 2, "two shadow refusals")
 
-    def test_on_missing_decides_about_a_request_without_an_attribute_of_the_key(self):
+    def test_setting_on_missing_decides_about_a_request_without_an_attribute_of_the_key(self):
         for name, key, on_missing, expected in (("skipped", '["api_key"]', "skip", [200, 200]),
                                                 ("by ip", '["api_key"]', "ip", [200, 429]),
                                                 ("credential", '["api_key"]', "reject", [401, 401]),

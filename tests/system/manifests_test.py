@@ -123,7 +123,7 @@ class KubernetesManifests(TestCase):
                                       env={**os.environ, **SECRETS})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_pod_has_time_for_the_delay_and_the_drain(self):
+    def test_pod_has_time_for_the_drain_delay_and_the_drain(self):
         """The pod's grace period, and the preStop hook of a service beside weir, must be longer than drain_delay and drain
         together. weir needs no hook."""
         self.assertGreaterEqual(len(deployments()), 2)

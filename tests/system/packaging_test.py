@@ -147,7 +147,7 @@ class Packaging(TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"exposure level for weir.service: [01]\.\d OK")
 
-    def test_shipped_configuration_listens_on_loopback_only_and_its_page_names_the_file_to_edit(self):
+    def test_shipped_configuration_serves_only_loopback_and_its_answer_names_the_file_to_edit(self):
         with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
             text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
             listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)

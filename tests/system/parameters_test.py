@@ -60,7 +60,7 @@ class Bounds(TestCase):
         self.assertEqual(weir.get("/?" + "&".join(["a=b"] * 16)).status, 200)
         self.assertEqual(weir.get("/?" + "&".join(["other=b"] * 500)).status, 200, "no rule reads the parameter")
 
-    def test_repeating_a_parameter_does_not_evade_a_route(self):
+    def test_client_cannot_evade_a_route_by_repeating_a_parameter(self):
         routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 403 }\n[[route]]\nupstream = "api"'
         weir = self.weir(routes=routes)
         self.assertEqual(weir.get("/?debug=0&debug=1").status, 403)

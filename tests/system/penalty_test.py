@@ -87,7 +87,7 @@ class Penalty(PenaltyTestCase):
         self.assertIsNotNone(shown, "the client may send requests again")
         self.assertNotIn("violations", shown)
 
-    def test_refusal_by_another_rule_is_no_violation_and_a_penalty_charges_nothing(self):
+    def test_refusals_by_another_rule_do_not_count_towards_a_penalty(self):
         weir = self.weir(guesses("2/5min"), rule("other", "1/day", key='["ip"]', match='{ path = "/other" }'))
         self.assertEqual(weir.get("/other").status, 200)
         for _ in range(3):
@@ -100,7 +100,7 @@ class Penalty(PenaltyTestCase):
         self.assertEqual(weir.metric("weir_penalties_total", rule="guesses"), 1)
         self.assertEqual(weir.metric("weir_decisions_total", rule="guesses", outcome="shadow_refused"), 4)
 
-    def test_penalty_continues_after_a_reload_unless_the_rule_no_longer_has_a_penalty(self):
+    def test_penalty_continues_after_a_reload_unless_the_reload_removes_it_from_the_rule(self):
         weir = self.weir(guesses())
         self.punish(weir)
         for reloads, (text, status) in enumerate(((guesses("1000/s"), 429), (guesses("1000/s", penalty=None), 200))):
@@ -135,7 +135,7 @@ class PenaltyInRedis(Penalty):
         eventually(lambda: self.refused_for(weir) > 300 and weir.metric("weir_redis_denied_here_total") > 0, "weir refuses by itself")
 
     # A reload does not convert the buckets that Redis stores.
-    test_penalty_continues_after_a_reload_unless_the_rule_no_longer_has_a_penalty = None
+    test_penalty_continues_after_a_reload_unless_the_reload_removes_it_from_the_rule = None
 
 
 class PenaltyOverRestarts(PenaltyTestCase):

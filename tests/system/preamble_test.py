@@ -70,7 +70,7 @@ class ProxyProtocolListener(TestCase):
     def test_proxy_header_is_used_only_from_trusted_proxies(self):
         self.assertEqual(self.asked(self.weir(), first(), source="127.0.0.2"), (200, "127.0.0.2"))
 
-    def test_address_in_the_proxy_header_may_be_a_trusted_proxy(self):
+    def test_x_forwarded_for_is_kept_if_the_address_in_the_proxy_header_is_a_trusted_proxy(self):
         weir = self.weir(client='trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]')
         with weir.connect() as client:
             client.send(first("10.0.0.1") + request_bytes("GET", "/", {"X-Forwarded-For": "203.0.113.9"}))

@@ -88,7 +88,7 @@ class ProcessOne(TestCase):
                     os.kill(children(weir.pid)[0], which)
                     self.assertEqual(weir.wait(), 128 + which)
 
-    def test_orphaned_processes_that_end_do_not_remain_as_zombies_if_weir_is_process_one(self):
+    def test_weir_reaps_orphaned_processes_that_end_if_weir_is_process_one(self):
         weir = self.weir()
         # The shell ends before its background process, whose new parent is then process 1.
         shell = ["nsenter", "--target", str(weir.inner), "--pid", "sh", "-c", "sleep 600 >/dev/null 2>&1 & sleep 601 >/dev/null 2>&1 &"]

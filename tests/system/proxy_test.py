@@ -202,7 +202,7 @@ class Bodies(TestCase):
         tasks = pathlib.Path(f"/proc/{self.weir.pid}/task").iterdir()
         return all((task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for task in tasks)
 
-    def test_response_sent_before_the_end_of_the_request_body_keeps_the_connection(self):
+    def test_connections_stay_open_if_a_response_is_sent_before_the_end_of_its_request(self):
         half, answers, answered = threading.Event(), threading.Event(), threading.Event()
 
         def reply(exchange):

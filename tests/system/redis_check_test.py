@@ -89,7 +89,7 @@ class RedisCheck(TestCase):
                 self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
         self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "with key_secret the shared secret is not checked")
 
-    def test_invalid_shared_secret_is_reported_without_the_right_to_the_type_command(self):
+    def test_invalid_shared_secret_is_reported_even_if_weir_may_not_send_the_type_command(self):
         redis = self.start(Redis())
         redis.command("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "+@all", "-type")
         url = redis.url.replace("//", "//weir:secret@")

@@ -168,7 +168,7 @@ class RedisFailures(TestCase):
     def test_clients_see_no_error_while_redis_is_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
-    def test_clients_see_no_error_while_redis_is_frozen_and_requests_wait_for_calls(self):
+    def test_clients_see_no_error_while_redis_is_frozen_and_all_calls_to_redis_are_in_use(self):
         """There are more requests than weir may have open calls to Redis. So some requests always wait for other requests,
         even while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)

@@ -127,7 +127,7 @@ class RedisTls(TestCase):
         said = "(the peer does not speak TLS|.* to the TLS handshake; is it a port without TLS|the TLS handshake failed)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 
-    def test_on_store_failure_applies_until_a_corrected_ca_file_is_read(self):
+    def test_setting_on_store_failure_applies_until_a_corrected_ca_file_is_read(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         weir_ca = pathlib.Path(self.folder) / "renewed.crt"
         weir_ca.write_text((pathlib.Path(self.folder) / "stranger.crt").read_text())

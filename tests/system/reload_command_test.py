@@ -66,7 +66,7 @@ class ReloadCommand(TestCase):
         self.assertIn("weir.toml: cannot be read: it is a pipe, not a regular file; expected a TOML file", errors)
         self.assertEqual(weir.get().status, 200)
 
-    def test_number_of_different_limits_over_all_reloads_is_a_metric(self):
+    def test_metric_weir_limits_counts_the_different_limits_of_all_reloads(self):
         weir = self.weir()
         self.assertEqual((weir.metric("weir_limits"), weir.metric("weir_limits_most")), (1, 65536))
         for burst, had in ((10, 2), (5, 2), (11, 3)):

@@ -150,7 +150,7 @@ class Replay(TestCase):
                              (2, "", f"weir: {log} and {again} are the same file, so each request would be counted twice; name it once\n"))
         self.assertEqual(run_weir("replay", str(log), f"{folder}/copy.log", config=text)[0], 0)
 
-    def test_log_without_the_replay_field_gets_advice(self):
+    def test_error_for_a_log_without_the_replay_field_says_which_fields_to_configure(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         (folder / "weir.toml").write_text(config(1))
         (folder / "access.log").write_text('{"time":"2026-02-20T10:00:00.000042Z"}\n')

@@ -82,7 +82,7 @@ class Resolve(TestCase):
         self.assertEqual(self.resolves(weir, "failed"), 0)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
-    def test_later_look_ups_choose_the_same_part_of_many_addresses_as_the_first(self):
+    def test_repeated_look_ups_of_a_name_with_many_addresses_choose_the_same_addresses(self):
         first, _ = self.two()
         names = self.start(Names(api=" ".join(["127.0.0.2", *(f"127.0.1.{n}" for n in range(1, 80))])))
         weir = self.weir(names, first.port)
@@ -122,7 +122,7 @@ class Resolve(TestCase):
         reply = weir.get("/")
         self.assertEqual((reply.body, reply["x-ratelimit-limit"]), (b"first", "1000"))
 
-    def test_check_resolve_reports_unknown_names(self):
+    def test_weir_check_with_resolve_reports_unknown_names(self):
         names = self.start(Names(api="127.0.0.2"))
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "weir.toml"

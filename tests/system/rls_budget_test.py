@@ -127,7 +127,7 @@ class Budgets(RlsTestCase):
         self.assertEqual(self.charge(client, 100), OK)
         self.assertEqual(self.check(client), (OVER_LIMIT, 0))
 
-    def test_check_is_refused_during_a_penalty_and_starts_none(self):
+    def test_check_is_refused_during_a_penalty_but_starts_no_penalty(self):
         weir = self.weir(rule("calls", "1/30day", key=by("user"), penalty='{ after = 2, for = "366day", most = "366day" }', **WINDOW),
                          state=self.stored())
         client = self.client(weir)

@@ -78,7 +78,7 @@ class RlsOfJs(RlsTestCase):
         self.assertEqual(self.code(weir, HEALTH, b""), UNAUTHENTICATED)
         self.assertEqual(self.code(weir, HEALTH, b"", metadata=[("authorization", "Bearer secret")]), DONE)
 
-    def test_answer_that_would_wait_beyond_the_deadline_is_not_charged(self):
+    def test_call_that_would_wait_in_the_queue_beyond_its_deadline_gets_deadline_exceeded(self):
         weir = self.secured(rule("spaced", "1/min", key=by("user"), algorithm='"leaky_bucket"', queue=3))
         self.assertEqual(self.ask(weir, {"user": "ann"}).overall_code, OK)
         request = rls_request(self.messages, "edge", {"user": "ann"}).SerializeToString()

@@ -45,10 +45,10 @@ class LiveChanges(RlsTestCase):
             return None if code == OK else f"code {code}"
         return call
 
-    def test_upgrades_lose_no_call_and_charge_each_once(self):
+    def test_upgrades_lose_no_call_and_charge_each_call_once(self):
         self.check(lambda _: self.server.upgrade())
 
-    def test_reloads_lose_no_call_and_charge_each_once(self):
+    def test_reloads_lose_no_call_and_charge_each_call_once(self):
         def reload(number):
             self.server.write(self.text + rule(f"other-{number}", "1/day", key=by("user")))
             self.server.signal(signal.SIGHUP)

@@ -142,7 +142,7 @@ class Faults(ProtocolTestCase):
         answer, _ = self.octets(self.server, b"{}", path="/v1/decide", kind="application/json")
         self.assertEqual((answer.status, answer["content-type"]), (415, "application/json"))
 
-    def test_messages_in_another_encoding_are_unimplemented(self):
+    def test_call_with_json_messages_gets_unimplemented(self):
         errors = self.server.metric("weir_decide_questions_total", api="rls", result="error")
         _, status = self.octets(self.server, framed(self.good), kind="application/grpc+json")
         self.assertEqual(status["grpc-status"], "12")

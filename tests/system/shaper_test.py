@@ -86,7 +86,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 6)
         self.assertEqual(order[1:], ["a1", "b1", "c1", "a2", "b2", "a3"])
 
-    def test_higher_priority_departs_first_over_all_workers(self):
+    def test_queued_request_of_higher_priority_departs_first_whatever_its_worker(self):
         order = self.order_at_upstream()
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))

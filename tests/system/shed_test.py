@@ -50,7 +50,7 @@ class LoadShedding(TestCase):
         self.assert_own_error(response, 503)
         self.assertEqual(response["retry-after"], "1")
 
-    def test_lowest_priority_is_rejected_first(self):
+    def test_requests_of_the_lowest_priority_are_rejected_first(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 20", routes=ROUTES)))
         clients = self.occupy(weir, "/batch", 11)
         self.assert_shed(weir, "/batch")

@@ -124,7 +124,7 @@ class SlowClients(TestCase):
                 break
         self.assertGreater(got, 12 * MIB)
 
-    def test_client_may_send_its_body_while_it_reads_slowly(self):
+    def test_client_that_sends_its_body_while_it_reads_slowly_is_not_disconnected(self):
         def pour_and_read(exchange):
             pouring = threading.Thread(target=exchange.send, args=(answer(b"x" * (12 * MIB)),), daemon=True)
             pouring.start()

@@ -287,7 +287,7 @@ class ClientCertificates(TestCase):
                     client = stack.enter_context(Client(weir.port, trust, name))
                     self.assertEqual([client.get("/", host=host).status for host in ("localhost", "other.test")], [200] * 2)
 
-    def test_many_rejected_clients_log_few_lines(self):
+    def test_many_rejected_clients_cause_few_log_lines(self):
         weir = self.weir()
 
         def refused(_):

@@ -130,7 +130,7 @@ class TokenKeys(TestCase):
         before = self.fetches()
         return eventually(lambda: self.fetches() > before, "fetches succeed")
 
-    def test_certificate_of_another_authority_is_not_accepted(self):
+    def test_keys_are_not_fetched_from_a_server_with_a_certificate_of_another_authority(self):
         other = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         keys = self.start(KeyServer(self.folder, self.issuer, tls=server_tls(other)))
         weir = self.begin(url=keys.url)
@@ -156,7 +156,7 @@ class TokenKeys(TestCase):
         self.assertEqual(weir.metric("weir_token_key_waiting"), 0)
         self.assertEqual(weir.metric("weir_token_key_waits_total", outcome="unavailable"), 3)
 
-    def test_clients_may_leave_and_weir_may_stop_while_requests_wait_for_keys(self):
+    def test_requests_that_wait_for_keys_end_when_their_client_leaves_or_weir_stops(self):
         answers = threading.Event()
         self.addCleanup(answers.set)
         self.keys.gate = lambda: answers.wait(4 * PATIENCE)

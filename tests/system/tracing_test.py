@@ -143,7 +143,7 @@ class Spans(TracingTestCase):
 
 
 class Parents(TracingTestCase):
-    def test_trace_that_a_trusted_proxy_began_continues(self):
+    def test_trace_begun_by_a_trusted_proxy_is_continued(self):
         weir = self.weir(sample="0%", client=TRUSTED)
         weir.get(traceparent=parent(), tracestate="vendor=1")
         (span,) = self.exported(weir, 1)

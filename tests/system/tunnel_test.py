@@ -77,7 +77,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
         self.assertEqual(len(upstream.exchanges), 1)
 
-    def test_server_that_switches_before_the_end_of_the_request_gets_no_bytes_of_the_tunnel(self):
+    def test_server_that_switches_protocols_too_early_gets_no_bytes_of_the_tunnel(self):
         """The server switches before weir has sent the whole head. If weir relayed the client's later bytes, the server would
         read them as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))

@@ -357,7 +357,7 @@ class Upgrade(Upgrade):
             weir = self.weir(**limited)
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
-    def test_access_log_across_an_upgrade_replays_with_the_same_result(self):
+    def test_access_log_written_across_an_upgrade_replays_with_the_same_decisions(self):
         """The old process refunds charges after the handover. Neither the new process nor a replay counts these refunds."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),

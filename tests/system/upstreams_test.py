@@ -118,7 +118,7 @@ class ServerBounds(TestCase):
         self.assertEqual(weir.get("/").status, 200, "requests that reached no server are not charged")
         self.assertEqual(weir.get("/").status, 429)
 
-    def test_server_at_its_rate_limit_leaves_requests_to_other_servers(self):
+    def test_requests_above_the_rate_limit_of_a_server_go_to_other_servers(self):
         self.gate.set()
         first, second = (self.start(Upstream(self.reply)) for _ in range(2))
         weir = self.start(Weir(several(entry(first.port, 'limit = "2/h"'), entry(second.port, 'limit = "3/h"'))))

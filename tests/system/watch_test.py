@@ -55,7 +55,7 @@ class Watch(ReloadTestCase):
         self.await_reloads(weir, 1)
         self.assertEqual([weir.get("/", x_api_key=key).status for key in ("old", "new")], [401, 200])
 
-    def test_correcting_a_file_that_only_the_faulty_configuration_names_causes_a_reload(self):
+    def test_faulty_configuration_is_reloaded_when_the_keys_file_that_it_names_is_corrected(self):
         weir = self.start_weir("10/day")
         (weir.folder / "keys.toml").write_text("[[key]]\ncolour = 1\n")
         self.write(weir, self.text("20/day", client='keys = "keys.toml"'))
