@@ -162,7 +162,7 @@ class AccessLog(Bandwidth):
 class BodiesAtHand(Bandwidth):
     """Bodies that arrive completely together with their heads."""
 
-    def test_request_with_a_body_above_the_rate_waits_before_the_server_gets_it(self):
+    def test_request_whose_body_exceeds_the_rate_waits_before_it_is_forwarded(self):
         weir = self.plain_weir(paced("8KiB/s"))
         with Client(weir.port) as client:
             begun = time.monotonic()

@@ -271,7 +271,7 @@ class Explain(ExplainTestCase):
 
 
 class PlainNumbers(ExplainTestCase):
-    def test_json_numbers_have_no_exponent_on_every_page_and_in_every_command(self):
+    def test_json_numbers_have_no_exponent_on_any_page_or_in_any_command(self):
         weir = self.begin(rule("window", "2/day", key='["ip"]', algorithm='"fixed_window"'), rule("log", "3/8h", key='["ip"]', algorithm='"sliding_log"'),
                           rule("elastic", "1/day", key='["ip"]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         said = json.loads(self.command("explain", "/", "--json")[1])

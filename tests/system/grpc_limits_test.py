@@ -196,7 +196,7 @@ class Cancellations(GrpcTestCase):
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 20, "the server sees that the client has left")
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_cancelled_call_does_not_affect_other_calls_of_its_connections(self):
+    def test_cancelled_call_does_not_affect_other_calls_on_the_same_connections(self):
         server = self.serve()
         channel = self.channel(self.weir(server))
         calls = [stream(channel, "Hold")(iter([b"x"]), **PATIENT) for _ in range(20)]

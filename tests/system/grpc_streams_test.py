@@ -65,7 +65,7 @@ class EachWay(GrpcTestCase):
         self.assertEqual(answers.code(), grpc.StatusCode.OK)
 
     @each_way
-    def test_status_arrives_before_the_client_has_sent_all(self, channel, service):
+    def test_status_reaches_the_client_before_the_client_has_sent_all_messages(self, channel, service):
         outgoing = queue.Queue()
         outgoing.put(b"first")
         answers = stream(channel, "FailEarly", service)(iter(outgoing.get, None), timeout=PATIENCE, metadata=[("x-status", "9")])

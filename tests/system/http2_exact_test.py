@@ -194,7 +194,7 @@ class Repeated(PairTestCase):
         self.assertEqual({client.read(stream).status for stream in [client.open("POST") for _ in range(20)]}, {200})
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_client_is_sent_to_the_same_server_by_both_protocols(self):
+    def test_requests_of_a_client_go_to_the_same_server_over_both_protocols(self):
         servers = [self.start(Upstream(answer(str(number).encode()))) for number in range(3)]
         text = config(*(server.port for server in servers), listener='protocols = ["http/1.1", "h2c"]',
                       state='key_secret = "the same everywhere"', upstream='balance = "hash"\nhash_key = ["cookie:session|ip"]')

@@ -98,7 +98,7 @@ class H2load:
 
 
 class Drain(Http2TestCase):
-    def test_drain_finishes_open_requests_and_its_goaway_excludes_later_requests(self):
+    def test_drain_finishes_open_requests_and_excludes_later_requests_by_a_goaway(self):
         release = threading.Event()
         self.upstream.reply = lambda exchange: (exchange.read_body(), release.wait(PATIENCE), exchange.send(answer(b"late")))
         weir = self.weir()

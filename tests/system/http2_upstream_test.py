@@ -153,7 +153,7 @@ class Continue(Http2UpstreamTestCase):
                 self.assertTrue(asked)
                 self.assertEqual(finish().body, b"abcd")
 
-    def test_server_can_refuse_an_upload_before_its_body(self):
+    def test_refusal_by_a_server_that_sends_no_100_continue_reaches_the_client_before_the_upload(self):
         weir = self.weir(self.serve(lambda request: request.answer(b"too large", 413)), upstream='timeouts = { expect_continue = "20s" }')
         client = self.client(weir)
         stream = client.open("POST", "/", [("expect", "100-continue"), ("content-length", "4")], end=False)

@@ -150,7 +150,7 @@ class Handshake(WebSocketTestCase):
                 self.assert_own_error(websocket.answer, 502)
         self.assertEqual(weir.metric("weir_tunnels_total"), 0)
 
-    def test_http2_server_gets_a_plain_request_and_its_200_opens_no_websocket(self):
+    def test_websocket_handshake_gets_502_if_the_server_speaks_http2(self):
         inner = self.weir()
         outer = self.start(Weir(self.text(upstream='protocol = "h2c"').replace(f":{self.upstream.port}", f":{inner.port}"), self.files))
         client = self.client(outer)

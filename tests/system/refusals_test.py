@@ -84,7 +84,7 @@ class OwnWords(Http2TestCase):
         for secure in (False, True):
             self.expect_own_words(self.client(weir, secure).get("/"))
 
-    def test_rule_can_add_headers_to_the_usual_body_of_a_refusal(self):
+    def test_rule_can_add_headers_to_a_refusal_that_keeps_its_usual_body(self):
         weir = self.plain_weir(rule(limit="1/day", key='["ip"]', headers='{ X-Reason = "quota" }'))
         weir.get("/")
         refused = weir.get("/")

@@ -134,7 +134,7 @@ class Resolve(TestCase):
         self.assertRegex(asked.stderr, r'weir.toml:\d+: upstream "api": cannot resolve "gone.test"')
         self.assertNotIn('"api.test"', asked.stderr)
 
-    def test_request_in_progress_is_finished_by_its_server_after_a_change_of_addresses(self):
+    def test_request_in_progress_is_finished_by_the_server_at_the_old_address(self):
         first, second = self.two()
         release = threading.Event()
 

@@ -79,7 +79,7 @@ class TokenClaims(ExplainTestCase):
         said = self.explain(headers={"Authorization": f"Bearer {token}"})
         self.assertIn("11", said["verdict"]["headers"]["X-RateLimit-Limit"])
 
-    def test_tier_of_a_token_decides_the_priority(self):
+    def test_tier_of_a_token_decides_the_priority_of_its_requests(self):
         plans = rule("plan", "100/day", key='["ip"]', tiers='{ gold = { limit = "100/day", priority = 1 } }', match='{ path = "/plan" }')
         self.begin(plans, rule("all", "100/day", key='["ip"]'))
         for path in ("/plan", "/"):  # the second rule alone needs no token

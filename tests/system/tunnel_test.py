@@ -171,7 +171,7 @@ upstream = "api"
 
 
 class TunnelBounds(Tunnels):
-    def test_side_of_a_tunnel_that_does_not_read_stops_the_other_side(self):
+    def test_weir_stops_reading_from_one_side_of_a_tunnel_if_the_other_side_does_not_read(self):
         received = []
 
         def swallow(exchange):

@@ -107,7 +107,7 @@ class Usage(UsageTestCase):
         self.assertEqual(self.numbers(weir, authorization=ada), {"user": (5, 2, 3)})
         self.assertEqual(self.usage(weir, authorization=ada[:-2]), [])
 
-    def test_http2_clients_read_the_same_usage(self):
+    def test_http2_clients_read_the_same_usage_as_http1_clients(self):
         weir = self.weir(rules=rule("minute", "3/1000day", **BY_KEY), routes=ROUTES, client='unknown_keys = "accept"')
         self.statuses(weir.port, 1, "/", x_api_key="ada")
         for secure in (False, True):
