@@ -104,7 +104,7 @@ class QuestionsInTheLog(TestCase):
         eventually(lambda: log.exists() and len(logged_requests(log)) == 3, "every line is written")
         return weir, log, allowed
 
-    def test_replay_charges_the_overdrafts_of_refused_questions(self):
+    def test_replay_charges_refused_questions_to_rules_with_overdraft_as_weir_does(self):
         for fields in (["replay", "question"], ["replay"]):
             with self.subTest(fields):
                 weir, log, allowed = self.record_overdrafts(fields, BUDGET, ONCE)
@@ -112,7 +112,7 @@ class QuestionsInTheLog(TestCase):
                 told, rules = self.replay(weir, log, BUDGET, ONCE)
                 self.assertEqual((told["newly_admitted"], told["newly_refused"], rules["budget"]["otherwise"]), (0, 0, 0), told)
 
-    def test_replay_overdraws_if_the_new_rule_says_so(self):
+    def test_replay_charges_beyond_the_limit_if_the_new_rule_has_overdraft(self):
         weir, log, allowed = self.record_overdrafts(["replay", "question"], BUDGET.replace("overdraft = true", "overdraft = false"))
         self.assertEqual(allowed, [True, False, True])
         told, rules = self.replay(weir, log, BUDGET)

@@ -238,7 +238,7 @@ class Weights(ServersTestCase):
 
 
 class AfterReloadOrUpgrade(ServersTestCase):
-    def test_reload_keeps_changes_of_servers_that_stay(self):
+    def test_reload_keeps_the_changes_of_operators_to_servers_that_stay(self):
         a, b = self.upstreams
         other = self.start(Upstream(answer(b"c")))
         self.begin()
@@ -276,7 +276,7 @@ class AfterReloadOrUpgrade(ServersTestCase):
         self.reload(self.text())
         self.assertFalse(self.listed(a)["drained"])
 
-    def test_upgrade_keeps_changes_of_servers(self):
+    def test_upgrade_keeps_the_changes_of_operators_to_servers(self):
         adopt_orphans()
         a, b = self.upstreams
         self.weir = self.start(Lineage(self.text()))

@@ -153,7 +153,7 @@ class HttpsUpstream(TestCase):
         weir = self.weir(upstream, server="", more="max_idle = 0").port
         eventually(lambda: get(weir).status == 200 and any(self.resumed), "a later connection resumes an earlier one")
 
-    def test_response_without_a_length_must_end_with_close_notify(self):
+    def test_response_without_a_length_counts_as_truncated_if_close_notify_is_missing(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
             if exchange.target == "/whole":

@@ -60,7 +60,7 @@ class LatencyTestCase(Http2TestCase):
 
 
 class Histograms(LatencyTestCase):
-    def test_refusals_and_answers_of_weir_do_not_count_for_a_route(self):
+    def test_refusals_and_answers_of_weir_are_not_counted_in_the_latency_of_a_route(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 few = rule("few", "2/1000day", key="[]", algorithm='"fixed_window"', match='{ path = "/api/*" }')
@@ -133,7 +133,7 @@ class Histograms(LatencyTestCase):
         self.assertEqual(read.of("weir_request_seconds_count", route="api"), 1)
         self.assertEqual(read.of("weir_local_reply_seconds_count"), 0)
 
-    def test_request_that_no_server_got_does_not_count_for_a_route(self):
+    def test_request_that_no_server_got_is_not_counted_in_the_latency_of_a_route(self):
         weir = self.start(Weir(config(closed_port(), routes=API)))
         self.assertIn(weir.get("/api/x").status, (502, 503))
         read = self.ended(weir, 1)

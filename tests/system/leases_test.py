@@ -111,7 +111,7 @@ class Leases(TestCase):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], str(MANY - 1001))
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
-    def test_prefetched_units_of_a_bucket_can_be_returned_after_later_charges(self):
+    def test_instances_that_prefetch_and_return_units_of_a_bucket_admit_exactly_its_limit(self):
         """Three instances prefetch units, use some and become idle, several times. In the end exactly the whole limit was
         admitted."""
         weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
@@ -125,7 +125,7 @@ class Leases(TestCase):
         self.assertGreater(returned, 100)
         self.assertEqual(admitted, 2000)
 
-    def test_refund_long_after_the_prefetched_units_were_returned_reaches_redis(self):
+    def test_refund_reaches_redis_even_if_the_other_prefetched_units_were_returned_long_before(self):
         """Redis has got back the other units of a grant (the units prefetched together) long before the refund."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'

@@ -57,7 +57,7 @@ fetch = {{ ca = "{folder / 'login.crt'}", cooldown = "500ms", wait = "15s" }}
         self.provider.tell(rotate="ES256")
         self.assertEqual([self.status(self.provider.token()), self.status(newest), self.status(tokens[0])], [200, 200, 401])
 
-    def test_tokens_are_accepted_while_the_issuer_is_killed(self):
+    def test_tokens_are_accepted_while_the_issuer_is_down(self):
         load = TokenLoad([self.weir.port] * 4, self.provider.token())
         load.goes_on()
         self.provider.kill()

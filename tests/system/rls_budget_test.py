@@ -37,7 +37,7 @@ class Budgets(RlsTestCase):
         """Charges as Envoy does when a stream is done. Returns the code."""
         return client.code("ai", {"user": user, "hits": tokens})
 
-    def test_check_after_a_charge_sees_what_remains(self):
+    def test_check_after_a_charge_shows_the_remaining_budget(self):
         for settings in ALGORITHMS:
             with self.subTest(settings):
                 _, client = self.budget(**settings)

@@ -183,7 +183,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().body for client in (first, before, after)], [b"/", b"/", b"/after"])
         self.assertEqual(self.asked(), ["/", "/", "/after"])
 
-    def test_request_in_a_server_queue_ends_with_the_drain(self):
+    def test_request_that_waits_in_a_server_queue_is_not_served_after_the_drain_has_ended(self):
         weir = self.weir()
         _, waiting = self.hold(weir, 1)
         weir.process.terminate()

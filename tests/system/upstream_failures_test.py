@@ -288,7 +288,7 @@ class UpstreamFailures(TestCase):
             frozen.signal(signal.SIGCONT)
         self.assert_none_lost_or_late(load)
 
-    def test_ejected_unresponsive_server_is_not_tried_with_requests_that_cannot_be_retried(self):
+    def test_only_requests_that_can_be_retried_try_an_ejected_unresponsive_server(self):
         frozen = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         eject = 'eject = { least = "50ms", most = "20s" }\n'
         for more in (eject, eject + 'health = { path = "/", interval = "100ms", unhealthy_after = 1000 }\n'):
