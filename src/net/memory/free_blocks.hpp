@@ -51,7 +51,8 @@ class FreeBlocks {
   };
 
   // glibc's malloc allocates chunks: a multiple of 16 bytes, at least 32, of which a block gets all but 8. So
-  // a class is a size of chunks. Up to 1 KiB, each size has a class; above, every eighth size has one.
+  // a class is a size of chunks. Up to 1 KiB, each size has a class; above, every eighth size has one. The
+  // rounding costs an idle TLS connection about 1 % more memory.
   static constexpr std::size_t kHeader = 8;
   static constexpr std::size_t kSmallest = 32;
   static constexpr std::size_t kStep = 16;
