@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -237,37 +236,15 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!ec) ::close(fd);
 }
 
-void hold_silent_clients(AcceptorSocket& acceptor, bool on) noexcept {
+void defer_accept(AcceptorSocket& acceptor, bool on) noexcept {
   const int seconds = on ? 1 : 0;
   ::setsockopt(acceptor.native_handle(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
 }
 
-namespace {
-
-bool has_waiting_client(int listener) noexcept {
-  pollfd entry{listener, POLLIN, 0};
-  return ::poll(&entry, 1, 0) != 0;
-}
-
-bool lacks_descriptors(int fd) noexcept {
-  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return errno == EMFILE;
-  ::close(copy);
-  return false;
-}
-
-}  // namespace
-
-// accept(2) makes a socket before it looks for a client. If no client waits, the call takes four times as
-// long as the two checks before it, and each connection that comes alone is followed by such a call.
 OwnedDescriptor accept_connection(AcceptorSocket& acceptor, RawEndpoint& peer, ErrorCode& ec) noexcept {
-  const int listener = acceptor.native_handle();
-  if (!has_waiting_client(listener) && !lacks_descriptors(listener)) {
-    ec = asio::error::would_block;
-    return OwnedDescriptor(-1);
-  }
   auto size = static_cast<socklen_t>(peer.capacity());
-  OwnedDescriptor connection(::accept4(listener, peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  OwnedDescriptor connection(
+      ::accept4(acceptor.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (connection.get() >= 0) {
     ec.clear();
     peer.resize(std::min<std::size_t>(size, peer.capacity()));

@@ -24,7 +24,7 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
 // Makes the kernel hold a connection back until the client's first bytes have arrived, or for about a second
 // (TCP_DEFER_ACCEPT). So the worker wakes once for both. Has no effect on a unix socket.
-void hold_silent_clients(AcceptorSocket& acceptor, bool on) noexcept;
+void defer_accept(AcceptorSocket& acceptor, bool on) noexcept;
 
 // Accepts the next waiting connection, and stores its address in `peer`. The connection's descriptor is
 // non-blocking and is not inherited by child processes. Returns an error instead of waiting; would_block: no

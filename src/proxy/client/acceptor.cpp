@@ -36,14 +36,14 @@ Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSetting
       pause_(worker.executor),
       settings_(std::move(settings)),
       complain_(std::move(complain)) {
-  net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
+  net::defer_accept(acceptor_, settings_.tls != nullptr);
 }
 
 // TLS clients send their first bytes at once, so weir accepts them when these bytes have arrived. Clients of
 // plain HTTP may connect in advance, so weir accepts them before they send.
 void Acceptor::renew(AcceptorSettings settings) noexcept {
   settings_ = std::move(settings);
-  net::hold_silent_clients(acceptor_, settings_.tls != nullptr);
+  net::defer_accept(acceptor_, settings_.tls != nullptr);
 }
 
 void Acceptor::open() {
