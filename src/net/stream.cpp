@@ -127,8 +127,7 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
-  if (!tls.buffer) tls.buffer.reset(static_cast<char*>(OPENSSL_malloc(Tls::kBuffer)));
-  if (!tls.buffer) throw std::bad_alloc();
+  if (!tls.buffer) tls.buffer = std::make_unique_for_overwrite<char[]>(Tls::kBuffer);
   // Keeps the ciphertext that OpenSSL has not consumed yet at the front of the buffer. There is such
   // ciphertext if OpenSSL must write before it reads on.
   const auto kept = tls.incoming.size();

@@ -16,15 +16,9 @@ namespace weir::net {
 // which OpenSSL takes ciphertext. OpenSSL writes ciphertext straight to the socket, except during the
 // handshake. Compared with asio::ssl::stream, this saves one copy and a pair of memory BIOs.
 struct Stream::Tls {
-  struct FreeMemory {
-    void operator()(char* memory) const noexcept { OPENSSL_free(memory); }
-  };
-
   SSL* ssl = nullptr;
-  // Received ciphertext, up to kBuffer octets; trim() frees the buffer. OpenSSL's memory is reused
-  // (recycle_tls_memory()).
-  std::unique_ptr<char[], FreeMemory> buffer;
-  std::string_view incoming;  // the part of `buffer` that OpenSSL has not consumed yet
+  std::unique_ptr<char[]> buffer;  // received ciphertext, up to kBuffer octets; trim() frees the buffer
+  std::string_view incoming;       // the part of `buffer` that OpenSSL has not consumed yet
   bool ended = false;
   // The octets that OpenSSL has written in the handshake and the stream has not sent yet. They are collected,
   // because OpenSSL writes each session ticket separately, and each write to the socket would be a packet.
