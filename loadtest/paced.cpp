@@ -130,7 +130,7 @@ class Load {
     }
   }
 
-  // Returns how long nothing is to be sent.
+  // Returns the time until the next request can be sent, or until `end` if that is earlier.
   nanoseconds wait_time(Clock::time_point now, Clock::time_point end) const {
     if (now >= end) return std::chrono::milliseconds(100);
     return std::clamp<nanoseconds>(free_.empty() ? end - now : due() - now, nanoseconds(0), end - now);

@@ -28,11 +28,12 @@ struct Answer {
 namespace http1 {
 
 struct Response {
-  std::size_t octets;  // of head and body
+  std::size_t octets;  // size of head and body together
   int status;
 };
 
-// Returns the response at the front, or nothing if it is not complete. A response needs Content-Length.
+// Returns the response at the front, or nullopt if it is not complete. A response without Content-Length
+// counts as a response without a body.
 inline std::optional<Response> response_in(std::string_view received) {
   const std::size_t end = received.find("\r\n\r\n");
   if (end == std::string_view::npos) return std::nullopt;
