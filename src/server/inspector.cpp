@@ -23,7 +23,8 @@ namespace asio = net::asio;
 constexpr std::chrono::seconds kPatience{4};
 
 // Returns the present state of the charge's key without charging it. Works with every kind of limiter.
-limit::Outcome state_without_charge(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
+limit::Outcome outcome_without_charge(const limit::KeyTable& table, limit::Charge charge,
+                                      base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;
   return one.allowed ? table.peek(charge, now) : one;
@@ -156,7 +157,7 @@ net::Task<std::vector<policy::LimitState>> Inspector::peek(const ConfigRef& in_f
     states.push_back(std::move(state));
   }
   for (const auto& location : locations.here) {
-    const auto outcome = state_without_charge(table_, location.charge, clock_.now());
+    const auto outcome = outcome_without_charge(table_, location.charge, clock_.now());
     auto state = state_of(rule, location, outcome, queue_);
     if (!outcome.overflow && !table_.knows(location.charge.key))
       state.note = "nothing has been charged to it";
