@@ -50,7 +50,7 @@ ConfigSnapshots::ConfigSnapshots(net::asio::io_context& control, limit::KeyTable
       clock_(clock),
       log_(log),
       on_release_(std::move(on_release)),
-      cell_versions_(limit::kMaxRules) {}
+      rule_versions_(limit::kMaxRules) {}
 
 base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Settings& settings,
                                                            std::vector<upstream::ResolvedUpstream> upstreams,
@@ -116,7 +116,7 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
                                                                 limit::Limiters& limiters,
                                                                 std::vector<std::string>& changes) {
   std::vector<bool> taken(limit::kMaxRules);
-  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = cell_versions_[i].rule.has_value();
+  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = rule_versions_[i].rule.has_value();
   for (auto& rule : rules) {
     for (auto* limiter : policy::all_limiters(rule))
       if (!limiters.settle(*limiter))
@@ -125,7 +125,7 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
                            " (with adapt each limit counts as 20, and in Redis as 40); write fewer, or run "
                            "weir upgrade and then reload"};
     const auto index = rules_.take(rule.name);
-    const auto rule_number = place_cells(rule, taken);
+    const auto rule_number = assign_rule_number(rule, taken);
     if (!index || !rule_number)
       return base::Error{
           "too many rules, including old ones whose keys are still in the table; try again later, or restart "
@@ -142,12 +142,12 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
 
 // Returns the rule's number in the key table. A rule that starts with an empty counter gets a new number. So
 // refunds and releases for the old number cannot change the new counter.
-std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
-                                                             std::vector<bool>& taken) {
+std::optional<limit::RuleIndex> ConfigSnapshots::assign_rule_number(const policy::Rule& rule,
+                                                                    std::vector<bool>& taken) {
   const auto wanted = saved(rule);
-  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
+  for (std::size_t i = 0; i < rule_versions_.size(); ++i) {
     const auto index = static_cast<limit::RuleIndex>(i);
-    if (cell_versions_[i].rule && cell_versions_[i].rule->counts_as(wanted) && table_.is_current(index))
+    if (rule_versions_[i].rule && rule_versions_[i].rule->counts_as(wanted) && table_.is_current(index))
       return index;
   }
   const auto free = std::find(taken.begin(), taken.end(), false);
@@ -259,8 +259,8 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::activate(const Dra
   const auto& config = draft.config_snapshot->config;
   std::vector<limit::KeyTable::DefinedRule> defined;
   for (const auto& rule : config.rules) {
-    cell_versions_[rule.rule_number] = {saved(rule), false};
-    defined.push_back({rule.rule_number, *cell_versions_[rule.rule_number].rule});
+    rule_versions_[rule.rule_number] = {saved(rule), false};
+    defined.push_back({rule.rule_number, *rule_versions_[rule.rule_number].rule});
   }
   table_.define_rules(defined, clock_.now());
   for (const auto& server_group : draft.config_snapshot->server_groups)
@@ -319,9 +319,9 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
 // key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
-  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
-    const auto& reading = cell_versions_[i];
-    auto& rule = rules.emplace_back(reading.rule && !reading.forgotten ? *reading.rule : limit::SavedRule{});
+  for (std::size_t i = 0; i < rule_versions_.size(); ++i) {
+    const auto& version = rule_versions_[i];
+    auto& rule = rules.emplace_back(version.rule && !version.forgotten ? *version.rule : limit::SavedRule{});
     if (!table_.is_current(static_cast<limit::RuleIndex>(i)))
       for (auto& variant : rule.variants) variant = {variant.name, 0, variant.limiter_id, nullptr};
   }
@@ -336,8 +336,8 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   const auto& rules = current_->config.rules;
   const auto found =
       std::find_if(rules.begin(), rules.end(), [&](const auto& one) { return one.name == rule; });
-  if (found == rules.end() || !cell_versions_[found->rule_number].rule) return std::nullopt;
-  for (const auto& variant : cell_versions_[found->rule_number].rule->variants)
+  if (found == rules.end() || !rule_versions_[found->rule_number].rule) return std::nullopt;
+  for (const auto& variant : rule_versions_[found->rule_number].rule->variants)
     if (variant.limiter != nullptr && limit::holds(*variant.limiter))
       return limit::Charge{.key = key,
                            .limiter = variant.limiter,
@@ -349,10 +349,10 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
 // Stores the rule of an earlier process under a free rule number. Returns nullopt if that is impossible. A
 // key of the earlier rule moves to the present rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
-  const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
-                                 [](const CellVersion& reading) { return !reading.rule.has_value(); });
-  if (free == cell_versions_.end()) return std::nullopt;
-  const auto index = static_cast<limit::RuleIndex>(free - cell_versions_.begin());
+  const auto free = std::find_if(rule_versions_.begin(), rule_versions_.end(),
+                                 [](const RuleVersion& version) { return !version.rule.has_value(); });
+  if (free == rule_versions_.end()) return std::nullopt;
+  const auto index = static_cast<limit::RuleIndex>(free - rule_versions_.begin());
   if (!table_.define_former_rule(index, former.rule)) return std::nullopt;
   former_.push_back(former);
   *free = {former.rule, false};
@@ -362,7 +362,7 @@ std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& 
 void ConfigSnapshots::clean_up(const std::vector<observe::Counters*>& counters,
                                const std::vector<limit::RuleIndex>& elsewhere) {
   free_unused(counters);
-  clean_up_cells(elsewhere);
+  clean_up_rule_numbers(elsewhere);
 }
 
 void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counters) {
@@ -391,26 +391,26 @@ void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counter
 
 // Deletes the keys of rules that no longer exist, and moves keys from old rule numbers to present ones. Frees
 // rule numbers without keys.
-void ConfigSnapshots::clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere) {
+void ConfigSnapshots::clean_up_rule_numbers(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto number : elsewhere) used[number] = true;
   for (const auto& use : uses_)
     for (const auto number : use.rule_numbers) used[number] = true;
   std::vector<limit::RuleIndex> forgotten;
-  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
-    auto& reading = cell_versions_[i];
-    if (!reading.rule || used[i] || find_rule(current_->config.rules, reading.rule->name) != nullptr)
+  for (std::size_t i = 0; i < rule_versions_.size(); ++i) {
+    auto& version = rule_versions_[i];
+    if (!version.rule || used[i] || find_rule(current_->config.rules, version.rule->name) != nullptr)
       continue;
-    reading.forgotten = true;
+    version.forgotten = true;
     forgotten.push_back(static_cast<limit::RuleIndex>(i));
   }
   table_.forget_rules(forgotten);
   table_.migrate_cells(clock_.now());
   const auto keys = table_.stats().keys_by_rule;
   std::vector<limit::RuleIndex> retired;
-  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
-    if (!cell_versions_[i].rule || used[i] || keys[i] != 0) continue;
-    cell_versions_[i] = {};
+  for (std::size_t i = 0; i < rule_versions_.size(); ++i) {
+    if (!rule_versions_[i].rule || used[i] || keys[i] != 0) continue;
+    rule_versions_[i] = {};
     retired.push_back(static_cast<limit::RuleIndex>(i));
   }
   table_.retire_rules(retired);

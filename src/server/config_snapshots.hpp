@@ -103,7 +103,7 @@ class ConfigSnapshots {
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, rule_numbers;
   };
-  struct CellVersion {  // one version of a rule; it has its own rule number in the key table
+  struct RuleVersion {  // one version of a rule; it has its own rule number in the key table
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };
@@ -111,8 +111,8 @@ class ConfigSnapshots {
   [[nodiscard]] base::Result<std::vector<policy::Rule>> settle(std::vector<policy::Rule> rules,
                                                                limit::Limiters& limiters,
                                                                std::vector<std::string>& changes);
-  [[nodiscard]] std::optional<limit::RuleIndex> place_cells(const policy::Rule& rule,
-                                                            std::vector<bool>& taken);
+  [[nodiscard]] std::optional<limit::RuleIndex> assign_rule_number(const policy::Rule& rule,
+                                                                   std::vector<bool>& taken);
   void describe_change(const policy::Rule& rule, std::vector<std::string>& changes) const;
   // Returns the group of this upstream in the snapshot in use; null if there is none.
   [[nodiscard]] const upstream::ServerGroup* server_group_named(const std::string& name) const;
@@ -123,7 +123,7 @@ class ConfigSnapshots {
       const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
       const upstream::ServerGroup* older) const;
   void free_unused(const std::vector<observe::Counters*>& counters);
-  void clean_up_cells(const std::vector<limit::RuleIndex>& elsewhere);
+  void clean_up_rule_numbers(const std::vector<limit::RuleIndex>& elsewhere);
   void end(const proxy::ConfigSnapshot* config_snapshot);
 
   net::asio::io_context& control_;
@@ -138,7 +138,7 @@ class ConfigSnapshots {
   CounterIndexes routes_{observe::Counters::kMostRoutes};
   CounterIndexes upstreams_{observe::Counters::kMostUpstreams};
   CounterIndexes rules_{limit::kMaxRules};
-  std::vector<CellVersion> cell_versions_;  // the index is a RuleIndex
+  std::vector<RuleVersion> rule_versions_;  // the index is a RuleIndex
   std::list<IndexUse> uses_;
   std::shared_ptr<const proxy::ConfigSnapshot> current_;
 };
