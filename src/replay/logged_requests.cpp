@@ -52,10 +52,10 @@ LoggedRequests::LoggedRequests(const Candidate& candidate)
     if (!fact.beyond.empty())
       logged_rules_.push_back(&rule);
     else if (fact.beyond = asked_of_questions(rule); !fact.beyond.empty())
-      of_questions_.push_back(&rule);
+      question_rules_.push_back(&rule);
   }
   for (const auto& route : candidate.routes) {
-    routes_beyond = routes_beyond || !beyond_log(route.match).empty();
+    uses_logged_routes = uses_logged_routes || !beyond_log(route.match).empty();
     for (auto& name : asked_parameters(route.match)) route_parameters_.push_back(std::move(name));
   }
 }
@@ -65,7 +65,7 @@ LoggedRequests::LoggedRequests(const Candidate& candidate)
 void LoggedRequests::take_question(const LogLine& line) {
   has_question_ = line.is_question;
   if (!has_question_) return;
-  for (const auto* rule : of_questions_) facts_[rule->index].beyond.clear();
+  for (const auto* rule : question_rules_) facts_[rule->index].beyond.clear();
   request_.domain = line.question.domain;
   request_.descriptors = line.question.descriptors;
   request_.stated_cost = line.question.cost;
@@ -77,7 +77,8 @@ void LoggedRequests::find_hidden(const LogLine& line) {
   const auto& hidden = line.question.hidden;
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos && hidden.empty()) return;
   const auto in_query = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
-  routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), in_query);
+  uses_logged_routes =
+      uses_logged_routes || std::any_of(route_parameters_.begin(), route_parameters_.end(), in_query);
   for (const auto& rule : candidate_.rules) {
     auto& fact = facts_[rule.index];
     if (!fact.beyond.empty()) continue;
@@ -91,14 +92,14 @@ void LoggedRequests::find_hidden(const LogLine& line) {
     else
       continue;
     logged_rules_.push_back(&rule);
-    std::erase(of_questions_, &rule);
+    std::erase(question_rules_, &rule);
   }
 }
 
 policy::RuleList LoggedRequests::find_rules() {
   const auto rules = finder_.find(candidate_.rules, request_, found_);
-  if (logged_rules_.empty() && (has_question_ || of_questions_.empty())) return rules;
-  const auto& waiting = of_questions_;
+  if (logged_rules_.empty() && (has_question_ || question_rules_.empty())) return rules;
+  const auto& waiting = question_rules_;
   std::vector<const policy::Rule*> plain;
   for (const auto& rule : rules) {
     const bool waits = !has_question_ && std::find(waiting.begin(), waiting.end(), &rule) != waiting.end();
@@ -124,7 +125,7 @@ void LoggedRequests::take_factors(const LogLine& line) {
     if (!rule.adapt) continue;
     const auto* logged = logged_rule(line, rule);
     factors_.set(rule.index, logged != nullptr ? logged->factor : limit::kWholeFactor);
-    logs_factors = logs_factors || (logged != nullptr && logged->factor != limit::kWholeFactor);
+    has_factors = has_factors || (logged != nullptr && logged->factor != limit::kWholeFactor);
   }
 }
 
@@ -156,15 +157,16 @@ void LoggedRequests::read(const LogLine& line) {
   client.country = line.country;
   client.source = &candidate_.client;
   if (line.unverified) client.token = kUnverified;
-  if (routes_beyond)
+  if (uses_logged_routes)
     take_route_named(line.route);
   else if (const auto route = policy::find_route(candidate_.routes, request_))
     policy::take_route(candidate_.routes, *route, request_);
-  loads = loads || line.load;
+  has_load = has_load || line.load;
   take_factors(line);
   const std::string_view logged[] = {line.api_key, line.user, line.org,    line.service,
                                      line.device,  line.tier, line.country};
-  for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !logged[i].empty();
+  for (std::size_t i = 0; i < has_attribute.size(); ++i)
+    has_attribute[i] = has_attribute[i] || !logged[i].empty();
 }
 
 }  // namespace weir::replay

@@ -37,18 +37,18 @@ class LoggedRequests {
   }
   // Returns the further rules whose logged decisions are used for the present line, because the line lacks
   // the values of a question.
-  [[nodiscard]] const std::vector<const policy::Rule*>& rules_of_questions() const noexcept {
-    return has_question_ ? no_rules_ : of_questions_;
+  [[nodiscard]] const std::vector<const policy::Rule*>& logged_rules_without_question() const noexcept {
+    return has_question_ ? no_rules_ : question_rules_;
   }
   // Returns the first fact that the rule needs but the log lacks; empty if the log has all facts.
   [[nodiscard]] const std::string& lacks(const policy::Rule& rule) const { return facts_[rule.index].beyond; }
 
   // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
   // service, device, tier and country.
-  std::array<bool, 7> seen{};
-  bool logs_factors = false;   // true: some lines state a factor below kWholeFactor
-  bool loads = false;          // true: some lines state the system's load
-  bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
+  std::array<bool, 7> has_attribute{};
+  bool has_factors = false;         // true: some lines state a factor below kWholeFactor
+  bool has_load = false;            // true: some lines state the system's load
+  bool uses_logged_routes = false;  // true: the log lacks facts for routing, so logged routes are used
 
  private:
   struct RuleFacts {
@@ -69,7 +69,7 @@ class LoggedRequests {
   policy::RuleFinder::Scratch found_;              // the rules that may match the line
   std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
   // The rules whose logged decisions are used for each line without the values of a question.
-  std::vector<const policy::Rule*> of_questions_;
+  std::vector<const policy::Rule*> question_rules_;
   const std::vector<const policy::Rule*> no_rules_;
   bool has_question_ = false;  // true: the current line has the values of a question
   std::vector<std::string> route_parameters_;

@@ -149,13 +149,13 @@ class Comparison {
           return attribute.kind == kSeen[i].first;
         });
       });
-      if (asks && !all_.requests.seen[i])
+      if (asks && !all_.requests.has_attribute[i])
         note("rule \"" + rule.name + "\" uses " + kSeen[i].second +
              ", but no line has one: no request had one, or weir was not configured to read it");
     }
-    if (rule.elastic && !all_.requests.loads)
+    if (rule.elastic && !all_.requests.has_load)
       note("rule \"" + rule.name + "\" is elastic; the log has no load, so the replay assumes full load");
-    if (rule.adapt && !all_.requests.logs_factors)
+    if (rule.adapt && !all_.requests.has_factors)
       note("rule \"" + rule.name +
            "\" has adapt; the log has no factor below 100%, so the replay assumes the whole limit");
   }
@@ -179,7 +179,7 @@ class Comparison {
       note(
           "what an answer would have said to a request that was refused then is not known: its charge "
           "stands");
-    if (all_.requests.routes_beyond)
+    if (all_.requests.uses_logged_routes)
       note("routes use something that the log does not contain; each request keeps its recorded route");
   }
 
