@@ -99,7 +99,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_logged(*rule, line, logged_bill_);
     if (line.unmet == rule->name && rule->mode == policy::Mode::Enforce) made.unmet_now = true;
   }
-  for (const auto* rule : requests.rules_of_questions()) add_logged(*rule, line, logged_bill_);
+  for (const auto* rule : requests.logged_rules_without_question()) add_logged(*rule, line, logged_bill_);
   if (made.unmet_now) return;
   for (const auto* bill : {&evaluation_.local, &evaluation_.remote, &logged_bill_})
     add_entries(line, *bill, made);
