@@ -150,9 +150,9 @@ class ServerGroup {
 
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
   // before a reload. A server whose name is in both groups keeps what operators changed. If its addresses are
-  // the same, too, it also keeps its state, and the requests of both groups count towards `max_in_flight`.
-  // But all servers start with a new state if the reload added or removed the upstream's `health`. A changed
-  // `limit` starts with nothing used. Throws if TLS cannot be set up as configured.
+  // the same, too, it keeps its state. Then requests of `older` count towards `max_in_flight` if `older` has
+  // a `max_in_flight`. But all servers start with a new state if the reload adds or removes `health`. A
+  // changed `limit` starts with nothing used. Throws if TLS cannot be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;
