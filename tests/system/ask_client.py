@@ -4,6 +4,7 @@ import json
 
 from harness import Client, TestCase, Upstream, Weir, config, eventually
 
+TAKES_OVER = "another process of this server takes over; please retry"
 ROUTES = '[[route]]\nname = "api"\nupstream = "api"\n'
 
 

@@ -5,8 +5,8 @@ asker's next attempt reaches the new process. So the limit is exact."""
 import json
 import signal
 
-from ask_client import Asker, AskTestCase
-from harness import Redis, config, eventually, get, main, request_bytes, rule
+from ask_client import TAKES_OVER, Asker, AskTestCase
+from harness import Redis, config, eventually, get, logged_requests, main, request_bytes, rule
 from http2_client import Http2Client
 from lineage import Lineage, adopt_orphans
 from rls_client import SHOULD_RATE_LIMIT, text_field
@@ -14,7 +14,6 @@ from rls_test import by, rls_config
 
 ADDRESS = "203.0.113.7"
 LIMIT = rule("all", "3/1000day", key="[]", algorithm='"fixed_window"')
-TAKES_OVER = "another process of this server takes over; please retry"
 # A new process that claims to be ready, hears that the old process has stopped deciding, and ends once a file exists.
 IMPOSTOR = """exec python3 -c '
 import os, socket, time
@@ -32,7 +31,7 @@ class UndecidedQuestions(AskTestCase):
         adopt_orphans()
 
     def lineage(self, *rules, state=""):
-        text = config(1, rules="".join(rules), state=state)
+        text = config(1, rules="".join(rules), state=state).replace('access = "off"', 'access = "access.log"')
         weir = self.start(Lineage(text.replace("[[listener]]", '[[listener]]\nserves = "decide"')))
         eventually(lambda: get(weir.admin, "/readyz").status == 200, "weir is ready, so it may upgrade")
         return weir
@@ -61,6 +60,9 @@ class UndecidedQuestions(AskTestCase):
         for asker, rest in begun:
             self.assert_retryable(asker, rest)
         self.assertEqual([asker.decide()["allowed"] for asker, _ in begun], [True] + [False] * 4, "3 of 7 questions are allowed")
+        log = weir.folder / "access.log"
+        eventually(lambda: len(logged_requests(log)) == 12, "every line is written")
+        self.assertEqual([line["error"] for line in logged_requests(log) if line["status"] == 503], ["taken_over"] * 5)
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_overdraft_is_charged_once_if_the_asker_asks_again(self):

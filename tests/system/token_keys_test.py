@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from ask_client import Asker
+from ask_client import TAKES_OVER, Asker
 from harness import BELOW_EPHEMERAL, PATIENCE, Client, TestCase, Upstream, Weir, config, eventually, get, logged_requests, main, request_bytes, \
     rule, run_weir, together
 from http2_client import Http2Client
@@ -216,9 +216,12 @@ class TokenKeys(TestCase):
             eventually(lambda: metric(lineage.admin, "weir_token_key_waiting") == 1, "the question waits")
             lineage.upgrade()
             answers.set()
-            response = asker.read().json()
-            self.assertEqual((response["allowed"], response["status"]), (False, 503))
+            response = asker.read()
+            self.assertEqual((response.status, response.json()["status"], response.json()["error"]), (503, 503, TAKES_OVER))
             self.assertTrue(asker.decide(question)["allowed"], "the new process decides")
+        log = self.folder / "access.log"
+        eventually(lambda: len(logged_requests(log)) == 2, "every line is written")
+        self.assertEqual([line.get("error") for line in logged_requests(log) if line["status"] == 503], ["taken_over"])
 
     def test_check_command_shows_the_url_and_fetches_no_keys(self):
         status, output, errors = run_weir("check", config=self.text())

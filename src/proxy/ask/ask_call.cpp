@@ -101,7 +101,6 @@ net::Task<LocalError> AskCall::read_body() {
 }
 
 net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi api) {
-  if (worker.is_handing_over()) co_return answer_during_upgrade(api);
   const auto began = worker.clock.now();
   auto exchange = std::make_unique<QuestionExchange>(client, std::move(question));
   const ScopedCancelTarget cancel_target(question_, *exchange);
@@ -117,13 +116,6 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   client.watch.note_work(took);
   if (waits && answer.wait > base::Duration{0}) co_await await_departure(decided, answer);
   co_return answer;
-}
-
-// Returns the answer to a question that an upgrade finds undecided. The limits are in the new process by
-// then, so a charge here would admit units that the new process admits, too.
-ask::Answer AskCall::answer_during_upgrade(observe::AskApi api) {
-  worker.counters.ask.questions(api, observe::AskResult::Error).add();
-  return error_answer(503, "another process of this server takes over; please retry");
 }
 
 // Waits for the departure of an admitted request, because the asker cannot wait by itself.

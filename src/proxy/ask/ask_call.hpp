@@ -78,7 +78,6 @@ class AskCall {
  private:
   [[nodiscard]] bool is_grpc() const noexcept;
   [[nodiscard]] LocalError fault_of(BodySource::Status status) const noexcept;
-  [[nodiscard]] ask::Answer answer_during_upgrade(observe::AskApi api);
   [[nodiscard]] net::Task<void> await_departure(QuestionExchange& question, ask::Answer& answer);
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 

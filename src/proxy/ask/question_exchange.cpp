@@ -67,6 +67,7 @@ ask::Answer QuestionExchange::conclude() {
     withdraw(504, "deadline");
     return error_answer(504, kOverdue);
   }
+  if (report.failure == kTakenOver) return error_answer(kTakenOverError.status, kTakenOverError.what);
   if (!asker_disconnected && (report.admitted || stream_.refusal().status != 0))
     return answer_of(context, std::move(stream_.refusal()));
   if (report.admitted) withdraw(0, "client_left");

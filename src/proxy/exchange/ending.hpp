@@ -20,6 +20,11 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
+// The failure in the access log, and the answer, for a question that an upgrade finds undecided. The new
+// process has the limits by then, so the asker must ask again.
+inline constexpr std::string_view kTakenOver = "taken_over";
+inline constexpr LocalError kTakenOverError{503, "another process of this server takes over; please retry"};
+
 // The result of one part of an exchange: either an error that the exchange must answer, or the ending.
 struct Outcome {
   LocalError error{};

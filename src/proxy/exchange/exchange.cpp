@@ -82,6 +82,7 @@ net::Task<Ending> Exchange::run() {
   auto& request = context_.buffers.request;
   context_.identify();
   begun_ = true;
+  if (is_taken_over()) return give_up_waiting();
   if (is_challenge()) return reply_.answer_challenge();
   context_.report.route = config.route_finder.choose(config.routes, request, context_.buffers.found_routes);
   // the destructor decrements this counter
@@ -176,9 +177,7 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
     co_await wait.run();
   }
   auto& watch = context_.watch;
-  // a new process may decide about the limits by now, and the asker can ask that process
-  const bool is_late_question = context_.report.is_question && context_.worker.is_handing_over();
-  if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop || is_late_question)
+  if (watch.left() || watch.has_disconnected() || context_.worker.hard_stop || is_taken_over())
     co_return co_await give_up_waiting();
   watch.clear_late();
   co_return co_await verify_and_decide();
@@ -361,7 +360,14 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   co_return true;
 }
 
-// Ends a request that no server has got, because the client has left or weir stops.
+// Returns true if this is a question about whose limits a new process decides from now on. A charge here
+// would admit units that the new process admits, too. The asker can ask that process.
+bool Exchange::is_taken_over() const noexcept {
+  return context_.report.is_question && context_.worker.is_handing_over();
+}
+
+// Ends a request that no server has got, because the client has left, weir stops, or a new process takes over
+// (questions only).
 net::Task<Ending> Exchange::give_up_waiting() {
   context_.refund();
   if (context_.watch.left() || context_.watch.has_disconnected()) {
@@ -369,8 +375,9 @@ net::Task<Ending> Exchange::give_up_waiting() {
     return net::Task<Ending>::ended(Ending::Close);
   }
   context_.watch.clear_late();
-  context_.report.failure = "stopped";
-  return reply_.error({503, "this server is stopping; please retry"});
+  context_.report.failure = is_taken_over() ? kTakenOver : "stopped";
+  return reply_.error(is_taken_over() ? kTakenOverError
+                                      : LocalError{503, "this server is stopping; please retry"});
 }
 
 // Counts the request as in flight and returns true. Returns false if too many requests are in flight. Always

@@ -61,6 +61,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> admit_question();
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   [[nodiscard]] net::Task<bool> hold_body(Pacing& pacing, base::Duration patience);
+  [[nodiscard]] bool is_taken_over() const noexcept;
   [[nodiscard]] net::Task<Ending> give_up_waiting();
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
