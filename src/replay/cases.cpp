@@ -107,7 +107,7 @@ void Cases::collect(const LogLine& line, Case& made) {
 
 // Adds the charges that the rule made for the logged request, with the logged keys and costs. A rule makes
 // several charges if it applied to several descriptors of a question. The log has the overdrafts of these
-// charges in the same order.
+// charges in the same order, including those of 0 units.
 void Cases::add_logged(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   auto done = line.amendments.begin();
   for (const auto& logged : line.rules) {

@@ -6,7 +6,7 @@ import json
 
 from ask_client import Asker
 from harness import TestCase, Weir, eventually, logged_requests, main, rule, run_weir
-from rls_client import OK, RlsClient, insecure
+from rls_client import OK, OVER_LIMIT, RlsClient, insecure
 
 CONFIG = """
 [server]
@@ -111,6 +111,17 @@ class QuestionsInTheLog(TestCase):
                 self.assertEqual(allowed, [True, False, False], "the budget has paid for the second question, too")
                 told, rules = self.replay(weir, log, BUDGET, ONCE)
                 self.assertEqual((told["newly_admitted"], told["newly_refused"], rules["budget"]["otherwise"]), (0, 0, 0), told)
+
+    def test_replay_charges_an_overdraft_to_its_own_descriptor_if_others_have_none(self):
+        weir = self.start(Weir(CONFIG.replace('"decide"', '"rls"') + '[log]\naccess = "access.log"\nfields = ["replay"]\n' + BUDGET))
+        log = weir.folder / "access.log"
+        client = RlsClient(self.start(insecure(f"127.0.0.1:{weir.port}")))
+        for _ in range(2):
+            self.assertEqual(client.code("edge", {"user": "ann", "hits": 0}, {"user": "bob", "hits": 5}), OK)
+        self.assertEqual([client.code("edge", {"user": user, "hits": 1}) for user in ("ann", "bob")], [OK, OVER_LIMIT])
+        eventually(lambda: log.exists() and len(logged_requests(log)) == 4, "every line is written")
+        told, rules = self.replay(weir, log, BUDGET)
+        self.assertEqual((told["newly_admitted"], told["newly_refused"], rules["budget"]["otherwise"]), (0, 0, 0), told)
 
     def test_replay_charges_beyond_the_limit_if_the_new_rule_has_overdraft(self):
         weir, log, allowed = self.record_overdrafts(["replay", "question"], BUDGET.replace("overdraft = true", "overdraft = false"))

@@ -55,8 +55,13 @@ void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint chec
   const ChargedBill checked{&bill, store, checked_at};
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto units = bill.source(i).overdraft;
-    if (units == 0 || (lines >> i & 1U) == 0) continue;
+    if ((lines >> i & 1U) == 0) continue;
     const OpenCharge open{checked, i};
+    if (units == 0) {
+      // the replay assigns the logged overdrafts of a rule to the rule's charges by their order
+      if (open.rule().overdraft && buffers_.request.descriptors.size() > 1) note(open, 0, 0);
+      continue;
+    }
     const bool allowed = open.outcome().allowed;
     if (store == Store::Table)
       settle_here(open, units, units);
