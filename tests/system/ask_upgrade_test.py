@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Questions that an upgrade finds undecided, because the old process is still reading their body: they get 503 or UNAVAILABLE, and the
-asker's next attempt reaches the new process. So the limit is exact."""
+asker's next attempt reaches the new process. So the limit is exact. A question that awaits Redis is decided."""
 
 import json
+import os
 import signal
 
 from ask_client import TAKES_OVER, Asker, AskTestCase
-from harness import Redis, config, eventually, get, logged_requests, main, request_bytes, rule
+from harness import PATIENCE, Redis, config, eventually, get, logged_requests, main, request_bytes, rule
 from http2_client import Http2Client
 from lineage import Lineage, adopt_orphans
+from processes import metric
 from rls_client import SHOULD_RATE_LIMIT, text_field
 from rls_test import by, rls_config
 
@@ -96,6 +98,26 @@ class UndecidedQuestions(AskTestCase):
         end.touch()
         weir.wait_for("this process continues")
         self.assertEqual(asker.decide()["remaining"], 2)
+
+    def test_question_that_awaits_redis_is_decided_and_the_rest_of_its_array_gets_503(self):
+        redis = self.start(Redis())
+        shared = LIMIT.replace('name = "all"', 'name = "all"\nstore = "redis"')
+        weir = self.lineage(shared, state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "{PATIENCE}s" }}')
+        paused, end = weir.folder / "paused", weir.folder / "end"
+        weir.install(IMPOSTOR % {"paused": paused, "end": end})
+        redis.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, redis.process.pid, os.WSTOPPED)
+        asker, rest = self.begin(weir, [{"ip": ADDRESS}] * 3)
+        asker.send(rest)
+        eventually(lambda: metric(weir.admin, "weir_redis_calls_total") == 1, "the first question awaits Redis")
+        weir.signal(signal.SIGUSR2)
+        eventually(paused.exists, "the old process has stopped deciding")
+        redis.process.send_signal(signal.SIGCONT)
+        answers = asker.read().json()
+        self.assertEqual([(each["allowed"], each.get("error")) for each in answers], [(True, None)] + [(False, TAKES_OVER)] * 2)
+        end.touch()
+        weir.wait_for("this process continues")
+        self.assertEqual(asker.decide()["remaining"], 1)
 
     def test_calls_of_envoy_get_unavailable_from_the_old_process(self):
         tokens = rule("logins", "3/1000day", key=by("path"), algorithm='"fixed_window"')
