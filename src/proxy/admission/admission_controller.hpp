@@ -147,7 +147,7 @@ class AdmissionController {
   void count_clients(observe::TopClients& top, bool admitted);
   void count_refused_clients(observe::RefusedClients& refused);
   [[nodiscard]] limit::Key reported_key(const policy::Bill& bill, std::size_t index) const;
-  // hold…(), make_room_for_permits(), forget_charges() and end() are defined in held_permits.cpp.
+  // The functions that hold and release permits, and end(), are defined in transfers.cpp.
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);
   void hold_in_redis(const policy::Bill& bill);
