@@ -68,6 +68,7 @@ class Acceptor {
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
 
  private:
+  void defer() noexcept;
   [[nodiscard]] net::Task<void> accept_all();
   [[nodiscard]] net::Task<net::ErrorCode> accept_one();
   [[nodiscard]] net::Task<void> pause();

@@ -35,19 +35,22 @@ Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSetting
       acceptor_(std::move(acceptor)),
       pause_(worker.executor),
       settings_(std::move(settings)),
-      complain_(std::move(complain)) {
-  net::defer_accept(acceptor_, settings_.tls != nullptr);
-}
+      complain_(std::move(complain)) {}
 
 // TLS clients send their first bytes at once, so weir accepts them when these bytes have arrived. Clients of
 // plain HTTP may connect in advance, so weir accepts them before they send.
+void Acceptor::defer() noexcept {
+  net::defer_accept(acceptor_, settings_.tls != nullptr);
+}
+
 void Acceptor::renew(AcceptorSettings settings) noexcept {
   settings_ = std::move(settings);
-  net::defer_accept(acceptor_, settings_.tls != nullptr);
+  defer();
 }
 
 void Acceptor::open() {
   accepting_ = true;
+  defer();
   net::spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
     accepting_ = false;
     if (!failure) return;
@@ -73,10 +76,15 @@ void Acceptor::hold() {
   pause_.cancel();
 }
 
-// Continues to accept. If the accept loop has not ended since hold(), the same loop continues.
+// Continues to accept. If the accept loop has not ended since hold(), the same loop continues. A new process
+// that failed in an upgrade may have changed the shared socket.
 void Acceptor::resume() {
   held_ = false;
-  if (!accepting_ && !closed_) open();
+  if (closed_) return;
+  if (accepting_)
+    defer();
+  else
+    open();
 }
 
 net::Task<void> Acceptor::pause() {
