@@ -151,7 +151,8 @@ TEST(Schema, ErrorAboutAMisplacedKeyNamesTheTableOfTheKey) {
   EXPECT_GT(refused, 0);
 }
 
-// Keys of listeners that answer questions are mistakes on other listeners, whatever their value.
+// Ignores the errors about keys that only a listener for questions may have. The tested listener is none, so
+// these keys are errors whatever their value.
 TEST(Schema, EveryDefaultIsValidForItsKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
