@@ -30,7 +30,8 @@ class Concurrency {
  public:
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
+  // Returns the key's state after a charge that this limiter would reject, but that the deciding limiter of
+  // the pair admits (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
@@ -90,7 +91,8 @@ class AdaptiveConcurrency {
   // Returns an error unless 1 ≤ min ≤ max ≤ kMost.
   [[nodiscard]] static base::Result<AdaptiveConcurrency> make(std::uint64_t min, std::uint64_t max);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
+  // Returns the key's state after a charge that this limiter would reject, but that the deciding limiter of
+  // the pair admits (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;

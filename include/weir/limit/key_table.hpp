@@ -176,11 +176,11 @@ class KeyTable {
   // violations or penalties of the key already, leaves these unchanged.
   bool restore(const SavedPenalty& saved);
 
-  // For upgrades, while another process also counts the permits of this process. watch_permits() reports the
-  // present permits of each key to `see`, and after that every change, in order. Shared overflow cells are
-  // not reported. Any thread may call `see`, under the lock of a shard: `see` must be quick, must not call
-  // the table and must not throw. A new observer replaces the previous one. REQUIRES: `rules` are the rules
-  // of all keys, by RuleIndex; no reload begins while permits are watched.
+  // For upgrades, in which another process also counts the permits of this process. watch_permits() reports
+  // the present permits of each key to `see`, and after that every change, in order. Shared overflow cells
+  // are not reported. Any thread may call `see`, under the lock of a shard: `see` must be quick, must not
+  // call the table and must not throw. A new observer replaces the previous one. REQUIRES: `rules` are the
+  // rules of all keys, by RuleIndex; no reload begins while permits are watched.
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();

@@ -10,16 +10,16 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // By how many µs the clock that decided this charge was ahead of the bill's clock. Always 0 unless several
-  // Redis servers decide the charges of one bill, each by its own clock. Has 32 bits, to share a word with
-  // `allowed`.
+  // The number of µs by which the clock that decided this charge was ahead of the bill's clock. 0 unless
+  // several Redis servers decide the charges of one bill, each by its own clock. Has 32 bits, to share a word
+  // with `allowed`.
   std::int32_t ahead = 0;
   // The units that the key can still spend now. If the request is allowed, its own charge is already
   // subtracted.
   Cost remaining = 0;
-  // The time until the same request would be admitted, if no other request comes. Any earlier, the request
-  // would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend. Concurrency
-  // limits return a hint (limit/concurrency.hpp).
+  // The time until the same request would be admitted, if no other request comes. Before that time, the
+  // request would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend.
+  // Concurrency limits return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
   // The time until the state equals the state of a fresh key.
   base::Duration reset_after{0};

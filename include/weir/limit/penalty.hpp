@@ -44,7 +44,7 @@ struct PenaltyState {
 
 // Returns how long the key's penalty still lasts; zero if none runs.
 [[nodiscard]] base::Duration penalty_left(const PenaltyState& state, base::TimePoint now) noexcept;
-// Returns how many violations count now towards the next penalty: those of the last `forget`.
+// Returns how many violations count now towards the next penalty: those within the last `forget`.
 [[nodiscard]] std::size_t violations_at(const Penalty& penalty, const PenaltyState& state,
                                         base::TimePoint now) noexcept;
 // Notes a violation. Returns true if a penalty begins with it. REQUIRES: penalty_left(state, now) is zero.

@@ -64,8 +64,8 @@ class SlidingLog {
   // Returns the step for a cell, which is a log with one entry. Word 0 is the time step (mark) of the entry,
   // and word 1 is its cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit. Keeps at most `most` units
-  // (limit/pair.hpp).
+  // Returns the key's state after a charge that this limiter would reject, but that the deciding limiter of
+  // the pair admits. Keeps at most `most` units (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
                                        Cost most) const noexcept;
   // Refunds a charge that has not expired, even if the entry with this charge was moved to a later time.

@@ -42,7 +42,8 @@ class FixedWindow {
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                                 Cost actual) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
+  // Returns the key's state after a charge that this limiter would reject, but that the deciding limiter of
+  // the pair admits (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns a state with the count of `cell`, in the window that contains the last microsecond before
@@ -93,7 +94,8 @@ class SlidingWindow {
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell raise_cost(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                                 Cost actual) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
+  // Returns the key's state after a charge that this limiter would reject, but that the deciding limiter of
+  // the pair admits (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns a state that counts the sum of both counts of `cell`, at most the limit, in one window. The sum

@@ -47,8 +47,8 @@ inline ExpectedDecision refused_for_good(Cost remaining, Duration reset_after) {
   return {false, remaining, base::kForever, reset_after};
 }
 
-// Windows in a zone that is two hours ahead of UTC. On Wednesday, day 19,725 since 1970, it is one hour
-// ahead. So Tuesday has 25 hours.
+// Windows in a zone that is two hours ahead of UTC until Tuesday. From Wednesday on, which is day 19,725
+// since 1970, the zone is one hour ahead. So Tuesday has 25 hours.
 inline Limiter calendar_window(std::uint64_t limit, FixedWindow::Align align) {
   static const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {19'725, std::chrono::hours(1)}});

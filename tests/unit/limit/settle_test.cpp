@@ -11,7 +11,7 @@
 namespace weir::limit {
 namespace {
 
-// A table with one key, whose charges start at kStart.
+// A key table. By default, charge() charges key 1 at kStart, and settle() settles this charge.
 class Settling : public testing::Test {
  protected:
   bool charge(const Limiter& limiter, Cost cost, TimePoint at = kStart, std::uint64_t key = 1) {
