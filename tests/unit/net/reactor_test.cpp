@@ -52,7 +52,8 @@ TEST_F(ReactorTest, ReceivedBytesWakeAWaitingReaderOnce) {
   EXPECT_FALSE(again.result());
 }
 
-// After a short read, the next read must not wait if epoll reported the end together with the bytes.
+// After a short read, the next read must not wait if epoll reported the bytes and the end of the stream
+// together.
 TEST_F(ReactorTest, ReaderNeverWaitsAfterThePeerClosed) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
