@@ -66,7 +66,7 @@ class JsonPointers {
   struct Node {
     // for each member name or array index in this place: the index of its node in nodes_
     std::map<std::string, int, std::less<>> below{};
-    // the index of the value of the pointer that ends here; kNone: no pointer ends here
+    // the index of the value (see add()) of the pointer that ends here; kNone: no pointer ends here
     int value = kNone;
   };
 
@@ -100,14 +100,14 @@ class FormNames {
     // the name with '_' for each ' ', '.' and '[', because PHP may read these octets so
     std::string pattern;
     std::string name;   // the name in lower case
-    std::size_t value;  // the index of the value
+    std::size_t value;  // the index of the field's value, as find() returns it
   };
 
   // A field name with brackets. BracketedNames stores it under the name with only one '[' between two parts,
   // because Rack (Ruby) ignores further brackets.
   struct Bracketed {
     std::string name;   // the name in lower case
-    std::size_t value;  // the index of the value
+    std::size_t value;  // the index of the field's value, as find() returns it
   };
   using BracketedNames = std::multimap<std::string, Bracketed, std::less<>>;
 

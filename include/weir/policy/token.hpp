@@ -73,8 +73,8 @@ struct TokenIssuer;
 class TokenVerifier {
  public:
   // Makes a verifier for one issuer. The error says what is wrong with the settings. Examples: the algorithm
-  // is unknown, the key or the JWK set is invalid, the key is of another kind, or the secret is shorter than
-  // the hash (RFC 7518 §3.2).
+  // is unknown, the key or the JWK set is invalid, the key does not fit the algorithm, the secret is shorter
+  // than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
   // Adds the issuers of `other`. If there are several issuers, their values of `issuer` must differ, because
   // weir chooses the issuer of a token by its `iss`.

@@ -18,10 +18,11 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches a body for all words in one pass. Each hash of up to four octets has one bit in `begins_`. The bit
-// is set if a word begins with octets of this hash. At each position of the body, weir compares the words
-// only if the bit for the octets at this position is set. Setting the bits takes less time than reading a
-// body.
+// Searches a body for all words in one pass. Hashes the first octets of each word: as many octets as the
+// shortest word has, at most four. `begins_` has one bit for each possible hash, and the constructor sets the
+// bits of the words' hashes. At each position of the body, weir compares the words only if the bit for the
+// octets at this position is set. Each body gets a new object, because setting the bits takes less time than
+// reading a body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {

@@ -48,8 +48,8 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
 }
 
 // Returns `value`, the value of an attribute. If `value` is nullopt, because the request has differing
-// values, returns an empty text. In that case also stores `ambiguity` in `client`, unless an earlier
-// attribute has stored a sentence there.
+// values, returns an empty text. In that case also stores `ambiguity`, a sentence, in `client`, unless an
+// earlier attribute has stored its sentence there.
 std::string_view resolve(std::optional<std::string_view> value, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!value && client.ambiguity.empty()) client.ambiguity = ambiguity;

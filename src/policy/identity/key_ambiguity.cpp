@@ -41,7 +41,8 @@ std::optional<Ambiguity> fault_in_body(const AttributeRef& attribute, const Requ
   return Ambiguity{place_in_body(attribute), attribute.name, fault, body->json_fault()};
 }
 
-// Returns an ambiguity if the request has differing values for the attribute.
+// Returns an ambiguity if the request has differing values for the attribute, or if servers may read another
+// value than weir.
 std::optional<Ambiguity> ambiguity_of(const AttributeRef& attribute, const Request& request) {
   std::string decoded;
   const auto& head = *request.head;
@@ -103,8 +104,9 @@ const char* place_of(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Query ? "query parameter" : place_in_body(attribute);
 }
 
-// Returns the ambiguity of an attribute in the body. `by_query`: true if a query parameter decides the key.
-// If so, checks the query for form fields even if the request has no body.
+// Returns the ambiguity of an attribute in the body. `by_query`: true if a query parameter, which comes
+// before the attribute in `part`, decides the key. Looks for a form field in the query, too, unless the body
+// is Unread; if `by_query`, in any case.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;
@@ -114,8 +116,8 @@ std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const 
 }
 
 // Returns the first ambiguity of the part's attributes. The first attribute for which the request has a value
-// decides the key. The function ignores the attributes after it, except those that a server may prefer. A
-// value of such an attribute is an ambiguity, too:
+// decides the key. The function ignores later attributes, except those that a server may prefer to the
+// deciding attribute. A value of such an attribute is an ambiguity, too:
 // * a value in the body, if the deciding attribute is in the query;
 // * a value in the body or in the query, if the deciding attribute is in the body.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
