@@ -40,7 +40,8 @@ class IdleEvictor final : public net::Watched {
  private:
   void on_late() noexcept override {}
   void on_tick() noexcept override {
-    const bool nobody = left_ != 0 && left_ == to_close_;  // true if no session closed at the last tick
+    // true if sessions should have closed at the last tick, but none did
+    const bool nobody = left_ != 0 && left_ == to_close_;
     last_ = !nobody ? Rank::Quiet : std::min(last_ == Rank::Quiet ? Rank::Idle : Rank::Begun, most_);
     left_ = to_close_ = wanted_;
     wanted_ = 0;

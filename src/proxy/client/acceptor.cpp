@@ -76,8 +76,8 @@ void Acceptor::hold() {
   pause_.cancel();
 }
 
-// Continues to accept. If the accept loop has not ended since hold(), the same loop continues. A new process
-// that failed in an upgrade may have changed the shared socket.
+// Continues to accept. If the accept loop has not ended since hold(), the same loop continues. Calls defer()
+// in both cases, because a new process that failed in an upgrade shares the socket and may have changed it.
 void Acceptor::resume() {
   held_ = false;
   if (closed_) return;
