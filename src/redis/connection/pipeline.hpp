@@ -100,7 +100,7 @@ class Pipeline {
     CallNumber number = 0;                   // for Charge and Refund: number of the script call
     std::vector<Bill> bills{};               // for Charge: the bills that share the script call, in order
     Time sent{};                             // when the command was appended to output()
-    LastRefunds::Groups refunded{};          // for Refund: the groups of the refunded keys
+    LastRefunds::Groups refunded{};          // for Refund: the groups of the keys in LastRefunds
     std::unique_ptr<std::string> command{};  // for Refund: the command's bytes, to send them again
     // for Refund: the refunds in the command. Set only if the command renews permits, or has several refunds
     // and goes to a cluster.
@@ -117,7 +117,8 @@ class Pipeline {
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
   // If at least this many script calls are unanswered, Redis is busy. Then a reply comes soon and triggers
-  // the next send, so waits_for_more_bills() may return true. More calls than these may be unanswered.
+  // the next send, so waits_for_more_bills() may return true. This is no upper bound: more calls may be
+  // unanswered.
   static constexpr std::size_t kBusyCalls = 8;
   // Returns true if the gathered bills should wait for more bills that can share their script call. All of
   // these conditions must hold:

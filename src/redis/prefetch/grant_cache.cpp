@@ -80,7 +80,7 @@ bool GrantCache::spend(const limit::Charge& charge, Time now, limit::Outcome& ou
   stats_.spent += charge.cost;
   entry->used = now;
   const auto whole = grant->reset_after(now);
-  // Both times are upper bounds: weir may prefetch more units earlier.
+  // Both times are upper bounds. More units may be there earlier, because weir may prefetch them.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(charge.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->redis_now(now), outcome.debited_at);
@@ -193,8 +193,8 @@ void GrantCache::arrived(const limit::Charge& charge, const RoundTrip& trip, con
 }
 
 // Adds a grant (prefetched units) to the entry of its key. Merges grants of one window, because their units
-// are interchangeable. Any other grant gets the element that room() chooses, or is disposed of if there is
-// none.
+// are interchangeable. Any other grant gets the element that room() chooses, or is disposed of if room()
+// finds none.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;

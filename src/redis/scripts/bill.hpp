@@ -23,7 +23,7 @@ namespace weir::redis {
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
-// How the names of keys in Redis are formed.
+// The parts of a key's name in Redis beside the key's digest.
 struct Naming {
   std::string_view prefix;
   bool tagged = false;  // true in a cluster: a name has a hash tag, which determines the key's cluster slot

@@ -388,8 +388,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and written and type(nexts[i]) ~= 'string' then
-      -- Here nexts[i] is a function that writes the state. The function returns the state if that is a string, because
-      -- a later line may have the same key.
+      -- Here nexts[i] is a function that writes the state. If the state is a string, the function also returns it: a
+      -- later line with the same key starts from nexts[i].
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end

@@ -118,7 +118,7 @@
         return low
       end
       local _, paid, sum = entry(1)
-      local none = sum - paid -- the first entry's sum without its cost: entries that were removed from the list
+      local none = sum - paid -- the cost of the entries before the first one, which were removed from the list
       local first = first_live or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)

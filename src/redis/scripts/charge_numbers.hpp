@@ -28,9 +28,8 @@ struct PermitId {
 // A charge to refund or settle, or a permit to release or renew.
 struct Refund {
   limit::Charge charge;
-  // The time on which the refund depends. For a refund: when the request would depart, as for limit::refund.
-  // For a settlement: when the charge was made, as for limit::settle. For a charge with time slots: when
-  // Redis debited the slots.
+  // When Redis made the charge, by Redis's clock. For the refund of a delayed request: when the request would
+  // depart (limit::refund). Unused for permits.
   base::TimePoint departure;
   // The new cost of the charge. For a refund: 0. For a permit: 0 to release the permit, or its cost to renew
   // the permit.

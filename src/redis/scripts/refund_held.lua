@@ -28,7 +28,7 @@
       return false
     elseif not state then
       local size = ask('ZSCORE', key, '')
-      if size == nil then -- the key is of another kind
+      if size == nil then -- the key has another Redis type
         return false
       elseif size then
         return held_in_set(key, permit, cost, actual, lease)

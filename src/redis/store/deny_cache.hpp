@@ -25,7 +25,8 @@
 //
 // Only a refund makes a state earlier. A refund by this process makes older cached states unusable
 // (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. After one of
-// these, the cache may refuse a request that Redis would admit, but only for kKnown: it uses no older state.
+// these, the cache may refuse a request that Redis would admit, but not for longer than kKnown, because the
+// cache uses no older state.
 // The cache never admits a request. States of queues and of concurrency limits are not cached, because they
 // often become earlier. If a rule's cost depends on the response, callers may use only refusals by a penalty.
 #pragma once
@@ -51,8 +52,8 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // How long the cache uses a state. During a flood of requests for one key, about one round trip in this
-  // time suffices. After a refund by another weir, a stale state may refuse a client for this long.
+  // The cache uses a state for this long. So in a flood of requests for one key, weir needs only about one
+  // round trip in this time. After a refund by another weir, a stale state may refuse a client for this long.
   static constexpr std::chrono::milliseconds kKnown{1000};
   // A state older than kFresh is renewed: one request in each period of kRenewal goes to Redis, and the cache
   // still answers the others. Otherwise the state would get too old, and all requests of a flood would go to

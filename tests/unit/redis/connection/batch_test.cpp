@@ -112,7 +112,8 @@ TEST_F(BatchedCharges, AreMadeInTheOrderOfTheRequests) {
 }
 
 // In each call the script checks only once whether lists or sorted sets exist. In this test, that check comes
-// before the first request creates a list or a sorted set. The second request must use it nevertheless.
+// before the first request creates a list or a sorted set. The second request must still find that list or
+// set.
 TEST_F(BatchedCharges, UseListsAndSetsThatAnEarlierRequestOfTheSameCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();

@@ -44,11 +44,13 @@ class ClusterPrefetch : public ::testing::Test {
   limit::Charge bucket(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
   }
-  // Returns a charge that Redis always admits. Its key is in the cluster slot of bucket().
+  // Returns a charge that Redis always admits. Its key is in the same cluster slot as the key of
+  // bucket(node).
   limit::Charge admitting(std::size_t node) const {
     return {.key = limit::with_slot_hash({3, 3}, limit::slot_hash_of(bucket(node).key)), .limiter = &bucket_};
   }
-  // Returns a charge with a limit of one unit. Its key is in another cluster slot of the node.
+  // Returns a charge that Redis refuses, because SetUp() has used up its limit of one unit. Its key is in
+  // another cluster slot of the node.
   limit::Charge refusing(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }

@@ -190,7 +190,8 @@ TEST_F(GrantCacheTest, UnitOfAFailedRequestIsReturnedToRedisEvenIfAllOtherUnitsO
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// The reset has erased the charge of this unit in Redis.
+// The reset has erased the charge of the spent unit in Redis. Units that are prefetched later were charged
+// after the reset.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) {
   heat();
   take();
@@ -208,7 +209,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) 
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// Otherwise the last prefetched units might be too few for a request.
+// If the number were no such multiple, the last prefetched units would be too few for a request.
 TEST_F(GrantCacheTest, NumberOfPrefetchedUnitsIsAMultipleOfTheCostOfARequest) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;

@@ -50,7 +50,8 @@ TEST(PermitSetMemory, PermitIsNotStoredIfMemoryRunsOut) {
   EXPECT_TRUE(leases.empty());
 }
 
-// A store and its event loop. The tests run only the handlers of renewals.
+// A store that was not started, and its event loop. The only handlers in the loop are those of the timer that
+// renews permits.
 struct Renewing {
   explicit Renewing(const RedisSettings& settings) : store(context.get_executor(), settings) {}
   net::asio::io_context context;

@@ -357,7 +357,7 @@ TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  // At most the key of the test charge may be left.
+  // At most one key may be left: the key of the store's test charge.
   EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }

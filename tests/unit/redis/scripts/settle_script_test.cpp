@@ -1,6 +1,6 @@
-// Checks, charges, settles and refunds. For the same sequence of times and costs, the key table and the
-// scripts must return the same outcomes. A check that is settled is charged beyond the limit, as by a rule
-// with `overdraft`.
+// Compares the scripts with the key table. Both must return the same outcomes for the same sequence of
+// checks, charges, settlements and refunds. If a check is settled, its actual cost is charged even beyond the
+// limit, as by a rule with `overdraft`.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -310,7 +310,7 @@ TEST_P(ChangedRate, SpentUnitsAreRoundedUpByAChargeAtTheOldRate) {
 }
 
 TEST_P(ChangedRate, SpentUnitsAreRoundedUpToAMicrosecondOfTheNewRate) {
-  // At a rate of three a second, the capacity in time is not a whole number of microseconds.
+  // At three units a second, a unit is admitted while the spent time is at most 666,666 2/3 µs.
   const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }

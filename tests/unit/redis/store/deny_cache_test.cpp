@@ -236,8 +236,9 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// The bill is refused because of its other charge, but this charge fits into a gap that a refund has left.
-// The cache must not store Redis's answer about the gap: a later request may find the gap filled.
+// One charge of the bill fits into a gap that a refund has left. The bill's other charge is refused, so the
+// bill is refused. The cache must not store Redis's answer about the gap: a later request may find the gap
+// filled.
 TEST_F(CachedRefusals, AreNotStoredForAChargeThatFitsIntoReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {

@@ -129,7 +129,7 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_THAT(server.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls="));
   EXPECT_LE(std::stoi(server.info("commandstats", "cmdstat_evalsha").substr(6)),
-            8);  // 5 late charges, 1 new charge, 2 test charges
+            8);  // 5 charges that timed out, 1 new charge, and the store's test charge on 2 connections
 }
 
 TEST_F(RedisFailure, CallsThatTimeOutTogetherAreCountedAsOneFailure) {
@@ -197,8 +197,8 @@ TEST_F(RedisFailure, RedisUserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// The test charge must use the same commands as real charges. Otherwise it would succeed, and five more
-// charges would fail before the store is down.
+// The charge by which the store tests a connection must use the same commands as charges for requests.
+// Otherwise the test charge would succeed, and five more charges would fail before the store is down again.
 TEST_F(RedisFailure, StoreStaysDownWhileItsTestChargeFails) {
   Server server;
   Worker worker(Worker::settings_for(server));
