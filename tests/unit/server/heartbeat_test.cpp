@@ -66,8 +66,8 @@ TEST_F(HeartbeatTest, IsStillSentWhileTheEventLoopsOfWorkersEnd) {
   turn(one_);
   turn(other_);
   turn(control_);
-  EXPECT_EQ(beats_, 0);  // the replies belong to an earlier round
-  heart_.start({}, kNever);
+  EXPECT_EQ(beats_, 0);      // stop_watching_workers() has ended the round, so its replies are ignored
+  heart_.start({}, kNever);  // begins the next round at once, without workers
   EXPECT_EQ(beats_, 1);
 }
 
