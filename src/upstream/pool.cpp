@@ -175,8 +175,8 @@ void Pool::reserve_idle(std::size_t server) {
 }
 
 // Returns the most recently used idle connection. Prefers connections that were idle before the event loop
-// last asked the kernel, because the loop has reported whether the server closed them. If there is no such
-// connection, or if weir cannot send the request again (`once`), checks the connection's socket.
+// last asked the kernel for events, because the loop has reported whether the server closed them. If there is
+// no such connection, or if weir cannot send the request again (`once`), checks the connection's socket.
 std::unique_ptr<net::Stream> Pool::take_idle(std::size_t server, bool once) noexcept {
   auto& idle = idle_[server];
   const auto polls = reactor_.polls();

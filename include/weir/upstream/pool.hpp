@@ -157,7 +157,7 @@ class Pool final : private net::Watched {
   //   (Member::due()). With `health`, only probes try ejected servers.
   // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops idle
   //   connections that the server has closed or written to. The event loop reports these connections. If a
-  //   connection became idle after the loop last asked the kernel, the pool checks the socket itself.
+  //   connection became idle after the loop last asked the kernel for events, the pool checks the socket.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   // Returns the number of idle HTTP/1.1 connections.

@@ -51,8 +51,8 @@ class ServerQueue {
 
   // Adds a request to the queue. `most`: the largest number of waiting requests, including this one.
   // `needs_another_server`: true if the request must not use some of the servers, for example because they
-  // have failed for it. Later requests may overtake this request, because a server with room may be one of
-  // those. Returns null if the queue is full.
+  // have failed for it. Later requests may overtake this request, because the server with room may be one
+  // that this request must not use. Returns null if the queue is full.
   [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority,
                                              bool needs_another_server, Wake wake);
 

@@ -112,8 +112,8 @@ TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// The next request would read unexpected bytes as its answer. The pool must notice them, and a close, even if
-// the event loop has not asked the kernel since the connection became idle.
+// The next request would read unexpected bytes as its answer. The pool must notice such bytes, and a close,
+// even if the event loop has not asked the kernel for events since the connection became idle.
 TEST_F(PoolTest, IdleConnectionThatTheServerClosedOrSentBytesOnIsNotReused) {
   for (const auto& [speaks, once, loop_runs] : {std::tuple{false, true, false},
                                                 {true, true, false},
@@ -146,8 +146,9 @@ TEST_F(PoolTest, IdleConnectionThatTheServerClosedOrSentBytesOnIsNotReused) {
   }
 }
 
-// The loop has asked the kernel since the connection became idle. If the server closes the connection
-// afterwards, the proxy sends a retryable request again. A system call to check the socket would gain little.
+// The event loop has asked the kernel for events since the connection became idle, and found it open. If the
+// server closes it later, the proxy sends a retryable request again, on another connection. So a system call
+// to check the socket would gain little. It is made only if weir cannot send the request again (`once`).
 TEST_F(PoolTest, RetryableRequestReusesAWatchedConnectionWithoutCheckingItsSocket) {
   for (const bool once : {false, true}) {
     auto& p = open(1);
