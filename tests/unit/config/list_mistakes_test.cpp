@@ -56,7 +56,7 @@ TEST(ListMistakes, ErrorAboutAConditionNamesTheLineOfTheConditionInTheList) {
               ElementsAre(StartsWith("weir.toml:17: rule[x].match.body_contains: ")));
 }
 
-TEST(ListMistakes, ErrorAboutAnElementOfAnyOtherListNamesTheLineOfTheElement) {
+TEST(ListMistakes, ErrorAboutAnInvalidTextInAListNamesTheLineOfTheText) {
   EXPECT_THAT(mistakes_in(with_rule(texts("key", "ip", "ipp"))),
               ElementsAre(StartsWith("weir.toml:16: rule[x].key: ")));
   EXPECT_THAT(mistakes_in(with_rule("[rule.charge]\n" + texts("status", "401", "9xx"))),

@@ -100,7 +100,7 @@ TEST_F(ReactorTest, KernelIsPolledAgainIfMoreEventsAreReadyThanTheArrayHolds) {
 
 // A turn of the loop fetches at most 2,048 events, so it leaves events of this test in the kernel. The ports
 // of these events do not know of them yet.
-TEST_F(ReactorTest, PollCountsOnlyOnceTheKernelHasNoMoreEvents) {
+TEST_F(ReactorTest, PollIsCompleteOnlyWhenTheKernelHasNoMoreEvents) {
   constexpr int kMany = 2100;
   rlimit descriptors{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
@@ -202,7 +202,7 @@ TEST_F(ReactorTest, EveryPortObjectKnowsItsEventBeforeACoroutineIsResumed) {
 
 // An event of Asio's descriptor and an event of a Port arrive together. The coroutine that the Port resumes
 // closes Asio's descriptor.
-TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatIsReadyInTheSameLoopIteration) {
+TEST_F(ReactorTest, CoroutineMayCloseAnAsioDescriptorThatIsReadyInTheSameEventLoopIteration) {
   auto other = socket_pair();
   Socket by_asio(context, Socket::protocol_type(AF_UNIX, 0), other.ours);
   bool resumed = false;

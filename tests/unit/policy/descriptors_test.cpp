@@ -227,7 +227,7 @@ TEST_F(Descriptors, OverdraftIsOnlyCheckedBeforeTheDecisionAndChargedAfterIt) {
   EXPECT_EQ(evaluation_.local.source(0).overdraft, 1U) << "the cost of the rule";
 }
 
-TEST_F(Descriptors, OverdraftsOfOneKeyAreAdded) {
+TEST_F(Descriptors, OverdraftsOfDescriptorsWithTheSameKeyAreAddedUp) {
   auto& rule = add("tokens", {"descriptor:user"});
   rule.overdraft = true;
   ask({{"user", "ada"}}).cost = 30;

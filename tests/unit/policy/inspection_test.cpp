@@ -108,7 +108,7 @@ TEST_F(Inspection, BodyIsReadUpToTheLargestBoundOfTheRulesThatMayApply) {
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
 
-TEST_F(Inspection, RuleThatSkipsRequestsWithoutItsKeyNeedsNoBody) {
+TEST_F(Inspection, BodyIsNotReadForARuleThatSkipsTheRequestBecauseItsKeyIsMissing) {
   only(words({"free"}));
   rules_[0].key = {parse_key_part("user").value()};
   EXPECT_EQ(wanted_body(rules_, request_), 0U);

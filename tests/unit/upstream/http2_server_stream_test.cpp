@@ -87,7 +87,7 @@ TEST_F(Http2InMemory, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), ExchangeFailure::Connection);
 }
 
-TEST_F(Http2InMemory, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClose) {
+TEST_F(Http2InMemory, ServerMayHaveClosedAnIdleConnectionBeforeAnyRequestOfABurstArrived) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -102,7 +102,7 @@ TEST_F(Http2InMemory, RequestsInABurstOnAnIdleConnectionMayAllHaveMetAnIdleClose
       << "the first request does not prove that the server is there";
 }
 
-TEST_F(Http2InMemory, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) {
+TEST_F(Http2InMemory, ServerDidNotCloseTheConnectionAsIdleIfAnotherRequestWasOpen) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -119,7 +119,7 @@ TEST_F(Http2InMemory, RequestCannotHaveMetAnIdleCloseIfAnotherRequestWasOpen) {
   EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
-TEST_F(Http2InMemory, RequestCannotHaveMetAnIdleCloseIfTheServerSentAFrameAfterTheRequest) {
+TEST_F(Http2InMemory, ServerDidNotCloseTheConnectionAsIdleIfItSentAFrameAfterTheRequest) {
   connect();
   exchange();
   Http2ServerStream stream(connection);

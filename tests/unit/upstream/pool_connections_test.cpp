@@ -166,7 +166,7 @@ TEST_F(PoolTest, RetryableRequestReusesAWatchedConnectionWithoutCheckingItsSocke
   }
 }
 
-TEST_F(PoolTest, PrefersAnIdleConnectionThatTheLoopHasWatched) {
+TEST_F(PoolTest, PrefersAnIdleConnectionThatTheEventLoopHasWatched) {
   auto& p = open(1);
   auto watched = p.lease({});
   auto unwatched = p.lease({.fresh = true});

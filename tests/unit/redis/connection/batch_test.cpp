@@ -140,7 +140,7 @@ class BatchingStore : public ::testing::Test {
   [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
 };
 
-TEST_F(BatchingStore, RequestsOfOneLoopIterationAreSentInOneCall) {
+TEST_F(BatchingStore, RequestsOfOneEventLoopIterationAreSentInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   reset_command_counts(server_);

@@ -92,7 +92,7 @@ TEST_F(ClusterPrefetch, RefundAfterARefusalByAnotherNodeLeavesALaterPrefetchUnch
   EXPECT_EQ(units_.stats().lost, 0U);
 }
 
-TEST_F(ClusterPrefetch, EachRequestOfALoopIterationIsRefundedIfAnotherNodeRefusesIt) {
+TEST_F(ClusterPrefetch, RequestsStartedTogetherAreAllRefundedIfAnotherNodeRefusesThem) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
   std::array<Answer, 3> answers;

@@ -88,7 +88,7 @@ TEST_F(PrefetchingStore, CheckIsAdmittedWhileAPrefetchedUnitIsLeft) {
   EXPECT_EQ(units_.stats().held(), held);
 }
 
-TEST_F(PrefetchingStore, UnitsArePrefetchedInTheSameCallAsTheRequestsOfTheLoopIteration) {
+TEST_F(PrefetchingStore, UnitsArePrefetchedInTheSameCallAsTheRequestsOfTheEventLoopIteration) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});

@@ -330,7 +330,7 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
 
 // Permits that are released in one iteration of the event loop must share one call. That call is sent before
 // the charges of the same iteration.
-TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
+TEST_F(RedisPermits, ReleasesOfOneEventLoopIterationShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);

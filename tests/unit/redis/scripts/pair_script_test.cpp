@@ -106,7 +106,7 @@ class PairScript : public ::testing::Test {
   std::vector<Paid> paid_;
 };
 
-TEST_F(PairScript, TwoLimitersOfARuleAreCountedAsInLocalMemory) {
+TEST_F(PairScript, TwoLimitersOfARuleCountAsInLocalMemory) {
   for (int round = 0; round < 1'500; ++round) {
     const auto pair = random_pair_of_windows(dice_);
     SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": "
@@ -126,7 +126,7 @@ TEST_F(PairScript, TwoLimitersOfARuleAreCountedAsInLocalMemory) {
 
 // The two limiters have the same algorithm and random parameters. A bucket or queue that does not decide
 // counts a request only if it has room for the request.
-TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmAreCountedAsInLocalMemory) {
+TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmCountAsInLocalMemory) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
     auto other = dice_.limiter();

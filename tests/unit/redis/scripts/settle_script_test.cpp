@@ -305,11 +305,11 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   }
 };
 
-TEST_P(ChangedRate, SpentUnitsAreRoundedUpByAChargeAtTheOldRate) {
+TEST_P(ChangedRate, SpentUnitsAreRoundedUpByACharge) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
 }
 
-TEST_P(ChangedRate, SpentUnitsAreRoundedUpToAMicrosecondOfTheNewRate) {
+TEST_P(ChangedRate, SpentUnitsAreRoundedUpByAChargeUnderALargerBurst) {
   // At three units a second, a unit is admitted while the spent time is at most 666,666 2/3 µs.
   const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));

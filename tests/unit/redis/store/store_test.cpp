@@ -114,7 +114,7 @@ TEST_F(StoreTest, OnlyTheLastPromisedDepartureOfAQueueIsRefunded) {
   EXPECT_EQ(first.outcomes[0].delay.count(), 0);
 }
 
-TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
+TEST_F(StoreTest, CommandsOfOneEventLoopIterationAreSentInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   reset_command_counts(server_);
@@ -231,7 +231,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 
 // Destroys a worker without another iteration of its event loop. Nothing may leak, and no coroutine may be
 // resumed; AddressSanitizer checks both.
-TEST_F(StoreTest, StoreCanBeDestroyedWithoutAnotherLoopIteration) {
+TEST_F(StoreTest, StoreCanBeDestroyedWithoutAnotherEventLoopIteration) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
