@@ -91,8 +91,9 @@ class Service(TestCase):
         self.say(dns, srv("b", b.port), srv("c", c.port), srv("c", away))
         weir.wait_for(rf'upstream "api": srv:{SERVICE} now has the servers b.test:{b.port} \(priority 10, weight 240\), .*; before: '
                       rf"a.test:{a.port} ")
-        count = len(a.exchanges)
-        eventually(lambda: len(c.exchanges) >= 5 and len(b.exchanges) >= 5, "the new servers get requests")
+        eventually(lambda: len(c.exchanges) >= 5 and len(b.exchanges) >= 5, "the new servers get requests from every worker")
+        count, later = len(a.exchanges), len(b.exchanges) + 20
+        eventually(lambda: len(b.exchanges) >= later, "the load goes on")
         stop.set()
         asking.join(PATIENCE)
         self.assertEqual(set(statuses), {200})
