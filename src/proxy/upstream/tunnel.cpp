@@ -180,8 +180,8 @@ net::Task<void> Tunnel::hold(Direction& direction) {
   direction.ready = std::exchange(direction.held, 0);
 }
 
-// Waits until weir may forward the next octets of a direction. Renews the deadline first if both sides accept
-// octets, because weir alone then causes the wait.
+// Waits until weir may forward the next octets of a direction. If both sides accept octets, only the pacing
+// causes the wait. Then renews the deadline before the wait.
 net::Task<void> Tunnel::wait_for_pace(Direction& direction) {
   const auto most = std::max(idle_ / 2, base::Duration{1});
   if (!up_.stuck && !down_.stuck && sent_close_code_ == 0) watch_.arm(idle_);

@@ -97,8 +97,9 @@ class Tunnel {
   Direction up_;
   Direction down_;
   MessageLimits* const limits_;
-  base::Duration wait_{0};             // the delay of the current message
-  std::uint16_t refusal_ = 0;          // status of the Close frame to send after the octets for the server
+  base::Duration wait_{0};  // the delay of the current message
+  // Code of the Close frames to send once the server has all octets before the refused frame; 0: no refusal.
+  std::uint16_t refusal_ = 0;
   std::uint16_t sent_close_code_ = 0;  // code of the Close frame sent to the server; 0: none so far
   net::Timer pause_;
   net::Signal finished_;  // raised when the direction to the server has ended

@@ -145,7 +145,7 @@ net::Task<bool> Upload::wait_for_pace() {
 Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace) {
   if (stop_) return Next::End;
   const auto& watch = context_.watch;
-  // True if this wait ended because of a deadline that was meant for another wait.
+  // True if a deadline that does not apply to the upload has ended its wait. The upload then waits again.
   const bool ended_for_other_wait = ec == net::asio::error::operation_aborted && !watch.left() &&
                                     !context_.worker.hard_stop &&
                                     (attempt_.client_stalls || expects_continue_ || !watch.late());
@@ -217,8 +217,8 @@ void Upload::begin_body() noexcept {
   context_.buffers.head.expects_continue = false;
   if (!expects_continue_) return;
   expects_continue_ = false;
-  if (!context_.watch.late())
-    has_continue_deadline_ = false;  // otherwise the exchange handles the deadline, which has passed
+  // If the deadline has passed, the exchange must still handle it, so is_continue_overdue() must return true.
+  if (!context_.watch.late()) has_continue_deadline_ = false;
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }

@@ -70,7 +70,8 @@ class Upload {
   const base::Duration response_;
   const base::Duration continue_timeout_;  // time limit for the server's 100 Continue
   base::TimePoint began_{};                // since when the client may send its body
-  base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
+  // When the current wait for the client began. The epoch if min_rate does not apply to the wait.
+  base::TimePoint since_{};
   bool done_ = false;
   bool sent_ = false;
   bool stop_ = false;  // true after end(): the upload must send no more

@@ -193,9 +193,8 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
         if (ec == net::asio::error::would_block) ec = {};
       }
     }
-    if (!ec &&
-        // a server may send an unlimited number of interim answers
-        (interim || ++pieces % Relay::kPiecesInTurn == 0)) {
+    // Lets other coroutines run, because a server may send any number of interim answers.
+    if (!ec && (interim || ++pieces % Relay::kPiecesInTurn == 0)) {
       co_await net::Pause(context_.worker.executor);
       if (watch.late() || watch.left()) ec = net::asio::error::operation_aborted;
     }

@@ -21,8 +21,8 @@ namespace weir::proxy {
 class UpstreamExchange {
  public:
   // Both references must outlive this object. `priority`: the request's priority in the upstream's queue.
-  // `pacing`: paces the bodies; may be null. If a body arrived whole with its head, `pacing` has admitted it
-  // before.
+  // `pacing`: paces the bodies; may be null. If the whole request body arrived with the head, the caller has
+  // already counted it in `pacing`.
   UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority,
                    std::unique_ptr<Pacing> pacing)
       : context_(context),
