@@ -55,8 +55,9 @@ struct Inspection {
   std::vector<std::string> denied;
   // The number of cluster slots that have no node, according to this node.
   std::size_t unserved = 0;
-  // The inspections of the cluster's other masters. Their `obstacles` contain only NOPERM errors, because
-  // inspect() runs the commands of charges and refunds only once for the whole cluster.
+  // The inspections of the cluster's other masters. Their `obstacles` contain only NOPERM errors of rarely
+  // used commands. The test charges and refunds are made once for the whole cluster. Their errors are in the
+  // `obstacles` of this inspection.
   std::vector<Inspection> others{};
   // The value that Redis has under the name of the shared secret. Set if inspect() was called with
   // `shares_secret`.

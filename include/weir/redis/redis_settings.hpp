@@ -46,7 +46,7 @@ struct RedisSettings {
   base::Endpoint address;
   Topology topology = Topology::Standalone;
   SentinelSettings sentinel{};
-  std::vector<base::Endpoint> nodes{};  // cluster nodes that weir asks first for the slot table
+  std::vector<base::Endpoint> nodes{};  // cluster nodes that weir asks first for the map of slots
   std::optional<TlsSettings> tls{};     // absent: connections without TLS
   std::string user;                     // ACL user; empty: the default user
   std::string password;                 // empty: weir sends no AUTH

@@ -51,12 +51,14 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Handle an error reply from the node of the session `from`. The first function handles the reply to a
-  // bill, the second the reply to a command of refunds. If the error is a redirection, they send the bill or
-  // command to the node that the error names. If the slot is moving, they may send it to the same node again.
-  // They return false if they have sent nothing. If the charges of a bill must be sent one by one, the first
-  // function sets Call::is_split, ends the call and returns true.
+  // Handles an error reply to a bill; `from`: the session that received the reply. If the error is a
+  // redirection, sends the bill to the node that the error names. If the slot is moving, may send the bill to
+  // the same node again. If the bill's charges must be sent one by one, sets Call::is_split, ends the call
+  // and returns true. Returns false if the error must end the call.
   [[nodiscard]] bool resend(Call& call, const Pipeline::Entry& entry, std::string_view error, Session& from);
+  // Handles an error reply to a command of refunds. If the error is a redirection, sends the command to the
+  // node that the error names. If the slot is moving, may send each refund of the command alone instead.
+  // Returns false if it has sent nothing.
   [[nodiscard]] bool resend(Pipeline::Entry& entry, std::string_view error, Session& from);
   // Must be called when the session comes up or goes down.
   void changed(const Session& session);

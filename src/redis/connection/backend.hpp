@@ -41,7 +41,7 @@ class Store::Backend : public RefundSink {
   // Returns true if every command has received its reply, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Returns the estimated time, at `now`, of the Redis server that has the key, by that server's clock.
+  // Returns an estimate of what the clock of the Redis server that has the key shows at `now`.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

@@ -118,7 +118,8 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Allocates memory before the first removal. Otherwise a call could be removed and then lost.
+  // Allocates all memory before it removes the first call. If an allocation failed later, the removed calls
+  // would never get an answer.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -128,7 +128,8 @@ class Pipeline {
   // * A round trip takes less than a quarter of `timeout`. So the wait for a reply and the bill's own round
   //   trip together take less than half of `timeout`.
   [[nodiscard]] bool waits_for_more_bills(Time now) const noexcept;
-  // Records the duration of the last round trip. Must be called if its command was sent without push().
+  // Records the duration of a round trip. Must be called for a command that was sent without push(), such as
+  // the test charge of a new connection.
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
   // Returns true if the pipeline cannot take another bill.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
