@@ -69,7 +69,8 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // alternates charges and refunds, so that a log uses all its commands
+      // Charges and refunds the key several times, so that the scripts run all their commands for short logs.
+      for (int i = 0; i < 5; ++i) {
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;

@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of the refunded keys (for LastRefunds). Omits keys of concurrency limits: the deny cache
-// does not store their states, and the end of every request releases a permit.
+// Returns the groups of the refunded keys (for LastRefunds). Omits keys of concurrency limits, because the
+// deny cache does not store their states.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -173,7 +173,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  // The timer is not set yet if only refunds are sent.
+  // enqueue() sets the deadline timer for bills. If only refunds are sent, the timer is not set yet.
   if (!watching_) watch_deadlines();
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));

@@ -32,8 +32,8 @@ struct Naming {
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the cluster slot for the slot hash `hash`. The key's name
-// contains the tag, in braces, before the digest.
+// Returns the hash tag of all keys with the slot hash `hash`. In a cluster, a key's name contains the tag, in
+// braces, before the digest. The tag determines the key's slot.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash hash) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash hash) noexcept;
 

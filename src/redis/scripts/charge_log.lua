@@ -171,8 +171,9 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- The cost fits once the oldest entries, which together cost live + excess or more, have expired. A cost above the
-    -- limit never fits. Then `excess` is so negative that the search ends at the first live entry.
+    -- Adds up the costs of the oldest live entries, until the sum is at least live + excess. Once these entries have
+    -- expired, the cost fits. A cost above the limit never fits. Then `excess` is so negative that the search ends at
+    -- the first live entry.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, decisive, expiring = total, 0, nil, 0
     while live > 0 do

@@ -184,7 +184,8 @@ base::TimePoint instant(std::uint64_t us) noexcept {
 struct AnsweredLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  std::uint64_t mark;  // time of the oldest live entry, or of the last entry that must expire
+  // Time of the oldest live entry. If the cost does not fit: time of the last entry that must expire before.
+  std::uint64_t mark;
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
   [[nodiscard]] limit::Cost total() const noexcept { return live; }
@@ -220,8 +221,8 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge has filled a gap (free time slots) and has not moved the TAT. So its remaining units and
-    // times are those of a charge that moves the TAT to where it is. The charge is admitted in any case.
+    // The charge has filled a gap (free time slots), so it is admitted and has not moved the TAT. To get the
+    // remaining units and the times, first moves the TAT back by the cost, so that the step restores it.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
@@ -255,7 +256,7 @@ struct ToOutcome {
   }
 };
 
-// Returns the outcome of a check if one more unit fits. `none`: the limiter's answer to a cost of 0.
+// Returns the outcome of a check that is admitted. `none`: the limiter's answer to a cost of 0.
 limit::Outcome outcome_of_check(const limit::Limiter& limiter, limit::Outcome none) noexcept {
   if (limit::settles(limiter) && none.reset_after == base::Duration{0}) return limit::full(limiter);
   none.delay = base::Duration{0};

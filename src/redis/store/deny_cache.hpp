@@ -84,7 +84,7 @@ class DenyCache {
   // outcomes; the times in them refer to the returned time.
   //
   // Each charge has its own estimate of Redis's time. Outcome::ahead is this estimate minus the returned
-  // time. So the outcomes describe the same instants as the outcomes that Redis would return.
+  // time.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 

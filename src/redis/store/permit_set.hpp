@@ -21,7 +21,8 @@
 
 namespace weir::redis {
 
-// Returns true if the refund `refund` renews a permit.
+// Returns true if `refund` renews a permit. A Refund may also release a permit, or change the cost of a
+// charge.
 [[nodiscard]] inline bool renews(const Refund& refund) noexcept {
   return limit::holds(*refund.charge.limiter) && refund.actual != 0;
 }
