@@ -27,7 +27,7 @@ class TokenKeyWaiters {
     net::Notification fetched_;
   };
 
-  // Must be called after each fetch, whether it succeeded or not.
+  // Must be called after each fetch of an issuer's keys, whether the fetch succeeded or not.
   void notify() noexcept {
     for (auto& waiter : waiters_) waiter.fetched_.notify();
   }

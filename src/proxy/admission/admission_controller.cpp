@@ -236,8 +236,8 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   return true;
 }
 
-// Returns true if a local limit refuses the request. Looks the limits up first: a request that no limit
-// refuses must not take units yet. Ignores queues, because the request may still displace a waiting request
+// Returns true if a local limit refuses the request. Peeks at the limits, and charges them only if one of
+// them refuses. Ignores full queues, because the request may still displace a waiting request
 // (transfers.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
@@ -249,8 +249,8 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  // A lookup refused, but then all charges were admitted, because another request has released units in
-  // between. Refunds the charges: this function must charge nothing if it returns false.
+  // A limit refused the peek but admitted the charge, because units became free in between. Refunds all
+  // charges, because this function must charge nothing if it returns false.
   hold(bill);
   refund();
   forget_charges();
@@ -280,8 +280,9 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
   co_return admission_result;
 }
 
-// Records what Redis charged. If Redis refused an enforced charge, it made none of the charges. Steps that
-// need memory come last, so that all charges are refunded if memory runs out.
+// Records which charges Redis made. `unanswered`: the positions of the charges without an answer. Redis makes
+// no charge at all if it refuses an enforced charge. The steps that need memory come last. If memory runs
+// out, the charges are already recorded, so abandon() refunds them.
 void AdmissionController::keep_remote(limit::ChargeSet unanswered) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();

@@ -58,7 +58,8 @@ void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint chec
     if ((lines >> i & 1U) == 0) continue;
     const OpenCharge open{checked, i};
     if (units == 0) {
-      // the replay assigns the logged overdrafts of a rule to the rule's charges by their order
+      // The replay matches the logged overdrafts of a rule to the rule's charges by their order. So an
+      // overdraft of 0 units is logged, too.
       if (open.rule().overdraft && buffers_.request.descriptors.size() > 1) note(open, 0, 0);
       continue;
     }
@@ -288,9 +289,8 @@ void Settlements::see(std::string_view piece) {
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
-// Passes a piece of the stream to stream_costs_, which read the costs that the stream reports. Counts their
-// memory in the bound on bodies only afterwards, so a worker may exceed the bound by the memory for one
-// piece. If the bound is reached, the stream costs its reserve.
+// Passes a piece of the stream to stream_costs_, which reads the costs that the stream reports. If its memory
+// then exceeds max_body_memory, frees it; the stream costs its reserve.
 void Settlements::see_stream(std::string_view piece) {
   too_long_ = !stream_costs_.read(piece);
   if (too_long_) return stream_costs_.clear();

@@ -1,6 +1,7 @@
 // Settlements corrects charges according to the answer, in the key table and in Redis. Only rules with a
 // settlement are affected. weir sends a correction to Redis without waiting for the result. So for a key in
-// Redis, the rate-limit headers show the state at the time of the charge, recomputed with the correct amount.
+// Redis, the rate-limit headers show the state at the time of the charge. Only `remaining` is recomputed,
+// with the corrected cost.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
@@ -11,7 +12,7 @@
 // request has arrived, this cost is settled just before the client has the end of the answer. Otherwise
 // settle_bytes() settles this cost.
 //
-// Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
+// Part of AdmissionController. If no rule of a request has a settlement, Settlements does almost no work.
 #pragma once
 
 #include "proxy/admission/stream_costs.hpp"
@@ -65,9 +66,9 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Settles charges of a question to the cost that its asker states: the charges of rules with a settlement,
-  // and the charges that took the cost of the question. If there are no charges of either kind, settles all
-  // charges whose rule does not read its cost in the request.
+  // Settles charges of a question to `actual`, the cost that the asker reports. Settles all charges of rules
+  // with a settlement. If the question stated a cost, or if none of its rules has a settlement, also settles
+  // the charges of rules that do not read their cost in the request. Never changes concurrency limits.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
   // Charges the rules with `overdraft`. In `bill`, each charge of such a rule only checks the limit, at cost

@@ -15,8 +15,8 @@ void StreamCosts::add(const policy::Settlement& settlement, http::StreamFormat f
   if (find(settlement) == nullptr) streams_.push_back({&settlement, {settlement, format}});
 }
 
-// Counts the memory after the readers have grown, so a worker may exceed the bound by the memory for one
-// piece.
+// Counts the readers' memory only after they have read the piece. So a worker may exceed max_body_memory by
+// the memory for one piece.
 bool StreamCosts::read(std::string_view piece) {
   std::size_t memory = 0;
   for (auto& stream : streams_) {

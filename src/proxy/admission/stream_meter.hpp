@@ -43,7 +43,7 @@ class StreamMeter final : public BodyGate {
     boost::container::static_vector<limit::Cost, 2> costs{};
   };
   enum class Mode : std::uint8_t {
-    Charges,  // charges for the events that are not covered
+    Charges,  // charges for an event if the earlier charges do not cover it
     Counts,   // only counts the events
     Cuts,     // the stream must end before the event that is held back
   };
@@ -86,11 +86,12 @@ class StreamMeter final : public BodyGate {
   [[nodiscard]] limit::Cost estimate(const policy::Settlement& settlement) const noexcept {
     return cost_of(ahead_ == 0 ? events_ : events_ - 1, settlement);
   }
-  // Returns the charges of a rule in a store; null if the meter has none.
+  // Returns what the meter has charged for this rule in this store; null if it does not charge for the rule.
   [[nodiscard]] Metered* metered(const policy::Rule& rule, Store store) noexcept;
-  // Settles the charges of `key` that the meter made beyond the reserve. The oldest of these charges keep
-  // their units, up to `beyond` units in total; the other units are refunded. Returns how many of the
-  // `beyond` units these charges do not cover.
+  // Settles the charges of `key` that the meter made in addition to the reserve. `beyond`: how much the
+  // actual cost exceeds the reserve. The charges keep this many units, the oldest charge first; their other
+  // units are refunded. Returns how many units are missing if the charges are less than `beyond`; otherwise
+  // 0.
   [[nodiscard]] limit::Cost settle_extras(const Metered& metered, const limit::Key& key, limit::Cost beyond,
                                           base::TimePoint now);
 
@@ -98,7 +99,8 @@ class StreamMeter final : public BodyGate {
   [[nodiscard]] static limit::Cost cost_of(std::uint64_t events,
                                            const policy::Settlement& settlement) noexcept;
   [[nodiscard]] bool covers_event(base::TimePoint now);
-  // Returns true if the event needs a charge that the meter may try now.
+  // Returns true if the events so far cost more than the rule has been charged, and the meter may charge more
+  // now.
   [[nodiscard]] bool is_short(const Metered& metered, base::TimePoint now) const noexcept {
     return metered.mode == Mode::Charges && cost_of(events_, *metered.rule->settlement) > metered.covered &&
            now >= metered.ask_again;

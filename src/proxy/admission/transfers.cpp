@@ -147,7 +147,8 @@ void AdmissionController::overdraw() {
   settlements_.overdraw(remote, Store::Redis, redis_time, decided_at_);
 }
 
-// Charges in this process the overdrafts of rules about which weir could not ask Redis.
+// Charges overdrafts of the fallback in the key table. Does nothing if overdraw_late() has already sent these
+// overdrafts to Redis.
 void AdmissionController::overdraw_fallback() {
   if (overdrawn_late_) return;
   settlements_.overdraw(buffers_.fallback, Settlements::Store::Table, decided_at_, decided_at_);
@@ -222,8 +223,8 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
 // they were charged; otherwise leaves the outcomes unchanged. Must not allocate, because the queue's mutex is
 // held.
 //
-// charge_or_displace() has already tried to charge the same bill, and has noted the violations of shadow
-// rules. So if a shadow rule refuses in both attempts, the outcome of the first attempt remains.
+// charge_or_displace() has already tried to charge the same bill, and has recorded the violations of shadow
+// rules in the outcomes. If a shadow rule refuses again, its outcome from that attempt remains.
 bool AdmissionController::charge_except(std::size_t index, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),

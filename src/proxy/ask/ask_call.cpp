@@ -105,7 +105,7 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   auto exchange = std::make_unique<QuestionExchange>(client, std::move(question));
   const ScopedCancelTarget cancel_target(question_, *exchange);
   auto answer = co_await exchange->decide();
-  auto& decided = *exchange;  // used below only if no permit takes the exchange
+  auto& decided = *exchange;  // must not be used after issue_permit(), which takes the exchange
   const bool may_hold = answer.allowed && api == observe::AskApi::Decide;
   const bool holds = may_hold && (decided.question().wants_permit || decided.needs_settlement());
   const bool waits = !holds && decided.question().answer_waits;

@@ -82,7 +82,7 @@ class AskCall {
   void issue_permit(std::unique_ptr<QuestionExchange> question, ask::Answer& answer);
 
   QuestionExchange* question_ = nullptr;     // set while weir decides about a question
-  net::Notification* settlement_ = nullptr;  // set while the call waits for another worker
+  net::Notification* settlement_ = nullptr;  // set while another worker settles a permit for this call
   net::Timer* departure_ = nullptr;          // set while the call waits for a departure
   std::vector<std::string> unsent_permits_;  // the permits of answers that were not sent so far
   std::string text_;                         // the body of an error answer

@@ -27,7 +27,8 @@ void QuestionExchange::on_late() noexcept {
   cancel();
 }
 
-// A wait also ends when the question's own time has passed, as if the asker had disconnected.
+// Ends the current wait if weir stops at once, or if the asker has disconnected. An asker whose timeout has
+// passed (Question::timeout) counts as disconnected.
 void QuestionExchange::on_tick() noexcept {
   if (worker_.hard_stop) {
     late_ = true;
@@ -40,7 +41,7 @@ void QuestionExchange::on_tick() noexcept {
   if (!waits_cancellably_) skip_ticks();
 }
 
-// Returns true if the question's time will have passed after this wait.
+// Returns true if the asker's timeout (Question::timeout) will have passed `wait` from now.
 bool QuestionExchange::is_overdue(base::Duration wait) const noexcept {
   const auto timeout = question().timeout;
   return timeout > base::Duration{0} && worker_.clock.now() - asked_at_ + wait > timeout;

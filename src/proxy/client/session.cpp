@@ -168,7 +168,7 @@ net::Task<std::size_t> Session::await_head() {
       co_return 0;
     }
     if (inbox.empty() && ends_idle()) co_return 0;
-    // Empty lines do not extend idle_timeout, and neither does the end of a quiet wait.
+    // Starts idle_timeout once for each request: neither empty lines nor the end of a quiet wait restart it.
     if (inbox.empty() && pieces == 1 && state_ != State::Idle) begin_idling();
     if (!inbox.empty() && !begun) begin_head();
     begun = !inbox.empty();  // false if the octets were only empty lines
@@ -258,7 +258,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = evicted_ = false;  // the request arrived before the connection had to close
+  late_ = owed_ = evicted_ = false;  // the flags of the wait for this request, which has now arrived
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;
@@ -369,8 +369,8 @@ net::Task<bool> Session::run() {
   co_return false;
 }
 
-// Receives octets before run() hands the connection over in an upgrade. Otherwise weir would count the pause
-// of the upgrade as idle time although a request is waiting.
+// Receives the octets that have arrived, so that run() knows whether a request is waiting. If so, a pause for
+// an upgrade does not count as idle time.
 bool Session::end_quiet(net::ErrorCode ec) {
   state_ = State::Idle;
   idle_ticks_ = 0;
