@@ -1,7 +1,7 @@
 // Settlements corrects charges according to the answer, in the key table and in Redis. Only rules with a
 // settlement are affected. weir sends a correction to Redis without waiting for the result. So for a key in
-// Redis, the rate-limit headers show the state at the time of the charge. Only `remaining` is recomputed,
-// with the corrected cost.
+// Redis, the rate-limit headers show the state at the time of the charge. weir corrects `remaining`
+// itself, by the difference of the costs.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //

@@ -32,10 +32,9 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto index = report.route ? std::optional(config.index_of_route(*report.route)) : std::nullopt;
   counters.requests(index, report.status).add();
-  // Requests that were sent to no server have a separate metric, because a refusal says nothing about a
-  // route's speed. A tunnel counts only with the time until it opened, because its lifetime says nothing
-  // about the speed either.
-  // The time of a question says nothing either, because its exchange may last as long as its permit.
+  // Requests that were sent to no server have a separate metric, because a refusal says nothing about the
+  // speed of a route. For a tunnel, counts only the time until it opened. Omits questions, because the
+  // exchange of a question may last as long as its permit.
   auto& seconds =
       report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*index).seconds;
   if (!report.is_question) seconds.record((report.status == 101 ? report.answered : ended) - report.started);

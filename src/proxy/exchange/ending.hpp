@@ -20,8 +20,8 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
-// The failure in the access log, and the answer, for a question that an upgrade finds undecided. The new
-// process has the limits by then, so the asker must ask again.
+// For a question that is not decided before an upgrade hands the limiters' state over: the value of `failure`
+// in the access log, and the error. The asker must ask the new process.
 inline constexpr std::string_view kTakenOver = "taken_over";
 inline constexpr LocalError kTakenOverError{503, "another process of this server takes over; please retry"};
 

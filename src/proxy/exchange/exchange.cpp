@@ -360,14 +360,15 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   co_return true;
 }
 
-// Returns true if this is a question about whose limits a new process decides from now on. A charge here
-// would admit units that the new process admits, too. The asker can ask that process.
+// Returns true if the request is a question and an upgrade is under way. This process then does not decide:
+// the new process would not know of the charge, and would admit the same units again. The asker can ask the
+// new process.
 bool Exchange::is_taken_over() const noexcept {
   return context_.report.is_question && context_.worker.is_handing_over();
 }
 
-// Ends a request that no server has got, because the client has left, weir stops, or a new process takes over
-// (questions only).
+// Ends a request before any server has got it. The client has left, or weir stops, or a new process takes
+// over (only for questions).
 net::Task<Ending> Exchange::give_up_waiting() {
   context_.refund();
   if (context_.watch.left() || context_.watch.has_disconnected()) {

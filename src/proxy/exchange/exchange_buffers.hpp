@@ -45,8 +45,7 @@ struct ExchangeBuffers {
   policy::RouteFinder::Scratch found_routes;  // memory for RouteFinder::choose()
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  // Charges that Redis did not answer, of rules that limit messages. `fallback` has other charges in their
-  // place.
+  // Charges that Redis did not answer, of rules that limit messages. MessageLimits reads them.
   std::vector<UnansweredCharge> unanswered;
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer

@@ -37,8 +37,8 @@ class ExchangeContext {
   AdmissionController admission;
   RequestReport report;
   base::TimePoint now{};  // the time of the last reading of the clock; weir reads the clock after each wait
-  // true after an Upload was started for the current server, because the server did not accept the whole
-  // request at once; stays true when the upload has ended
+  // True if the current server did not accept the whole request at once, so that an Upload sends the rest.
+  // Remains true after the upload has ended.
   bool upload_begun = false;
 
   // Returns the matched route, or null if no route matched.
@@ -102,8 +102,8 @@ class ExchangeContext {
   // Sends 100 Continue to the client. Returns false if the client did not accept it in time.
   [[nodiscard]] net::Task<bool> send_continue();
 
-  // Counts an error of the client and records `failure`. Counts no error if a question has ended because its
-  // own time has passed: the client has not left in this case.
+  // Counts an error of the client and records `failure`. Does not count a question that ended because its
+  // timeout has passed (Question::timeout), because its asker is still connected.
   void note_client_error(observe::ClientError error, std::string_view failure) {
     const bool overdue =
         error == observe::ClientError::Left && report.is_question && !watch.has_disconnected();

@@ -17,7 +17,7 @@ namespace weir::proxy {
 // Each time is the epoch if the request did not reach that step.
 struct RequestReport {
   base::TimePoint started{};          // when the request's head was complete
-  base::TimePoint machine_started{};  // the same time by the machine's clock, read once a request
+  base::TimePoint machine_started{};  // the value of `started` by the machine's clock
   // when weir checked the limits: at `started`, or later once the body had arrived
   base::TimePoint asked_at{};
   base::TimePoint departed{};           // when the request left the queue

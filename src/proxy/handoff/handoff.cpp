@@ -55,7 +55,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
 }
 
 // Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
-// connection to it. Returns true if this process has nothing left to serve.
+// connection to it. Returns true if this process must not serve the connection any more.
 net::Task<bool> Session::hand_over() {
   if (worker.decision_pause.is_on()) {
     co_await wait_out_pause();

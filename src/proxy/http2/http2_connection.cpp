@@ -168,7 +168,8 @@ bool Http2Connection::is_turn_over() const noexcept {
 void Http2Connection::begin_streams() {
   if (!ready_) return;
   auto since = worker_.clock.now();
-  // An exchange may end at once, but only remove_done() changes the list.
+  // No stream is removed during this loop: an exchange may end at once, but only remove_done() removes
+  // streams.
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (!streams_[i]->is_ready()) continue;
     if (is_turn_over()) return;

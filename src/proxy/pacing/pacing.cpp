@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kLeastPiece = 512;
 constexpr std::size_t kMostPiece = 16 << 10;
 constexpr base::Duration kLongestHold = std::chrono::seconds{1};
-// A piece that the bucket did not admit asks again after this time at the earliest. Otherwise many waiting
-// pieces of one key would ask too often.
+// If the bucket did not admit a piece, weir tries the charge again after this time at the earliest. Otherwise
+// many waiting pieces of one key would be tried too often.
 constexpr base::Duration kSoonestRetry{100'000};
 
 }  // namespace

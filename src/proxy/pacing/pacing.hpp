@@ -48,7 +48,7 @@ class PaceGate final : public Pacer {
   [[nodiscard]] std::size_t admit(std::size_t size) override;
   void passed(std::size_t octets) noexcept override { charged_ -= octets; }
   // Charges octets that weir forwards without waiting, so that later octets of the same keys wait longer.
-  // Charges no more than the keys may be charged in advance.
+  // Omits the rest once a key is charged as far in advance as is allowed.
   void charge_at_once(std::size_t octets);
   // Returns the time until weir may forward the next piece, but at most a second. So at least once a second,
   // callers renew their deadlines and check whether the other side has left.
@@ -61,7 +61,8 @@ class PaceGate final : public Pacer {
   Pacing& pacing_;
   net::Timer pause_;
   std::size_t charged_ = 0;  // octets that are charged, and not forwarded yet
-  base::TimePoint due_{};  // when weir may forward the charged octets; if none are charged, when to ask again
+  // when weir may forward the charged octets; if none are charged, when to try to charge again
+  base::TimePoint due_{};
 };
 
 class Pacing {
@@ -75,7 +76,7 @@ class Pacing {
 
   struct Delay {
     bool charged;         // false: a key was already charged too far in advance, so nothing was charged
-    base::TimePoint due;  // when weir may forward the octets, or when to ask again
+    base::TimePoint due;  // when weir may forward the octets; if not charged, when to call charge() again
   };
   // Charges `octets` (1 to kMaxCost) to each key, or to none.
   [[nodiscard]] Delay charge(std::size_t octets);

@@ -134,9 +134,8 @@ void Queue::note_yielding() noexcept {
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// Returns true if the lane's last ticket gives way to the newcomer. If the priorities are equal, the ticket's
-// client must have at least as many waiting requests as the newcomer's client even after the newcomer has
-// taken the ticket's place.
+// Returns true if the lane's last ticket gives way to the newcomer. If the priorities are equal, the
+// ticket gives way only if its client has at least two waiting requests more than the newcomer's client.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;

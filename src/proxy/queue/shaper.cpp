@@ -47,8 +47,8 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
 }
 
 // Adds the ticket and its departure to the queue, and returns nullopt. If the client already has `most`
-// waiting requests, passes the departure on and returns why the ticket did not join. The caller must not use
-// the departure after this call, even if the call throws. ~Ticket() removes a ticket that has joined.
+// waiting requests, offers the departure to the lane and returns why the ticket did not join. The caller must
+// not use the departure after this call, even if the call throws. ~Ticket() removes a ticket that has joined.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -185,7 +185,7 @@ void Shaper::post_to_other_workers() {
     if (other == nullptr || other == this || other->check_posted_) continue;
     if (shared_.queue.next_due(i) >= other->armed_for_ && !shared_.queue.has_evicted(i)) continue;
     net::asio::post(other->executor_, [other] { other->check_queue(); });
-    other->check_posted_ = true;  // set under the lock, which check_queue() takes first
+    other->check_posted_ = true;  // check_queue() resets the flag, but must first wait for the lock held here
   }
 }
 

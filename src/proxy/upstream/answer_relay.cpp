@@ -145,8 +145,8 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
 }
 
-// Waits until weir may forward the next piece of the answer. During this wait the upload sets no deadline, as
-// in a wait for a client that does not read. Returns false if the answer must end.
+// Waits until weir may forward the next piece of the answer (`bandwidth`). Returns false if the answer must
+// end. Sets client_stalls, so that the upload sets no deadline during this wait.
 net::Task<bool> AnswerRelay::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_client();
@@ -264,13 +264,13 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
     attempt_.note_answer();  // the server answered, and only the client failed
   if (is_abandoned(need)) return note_client_fault();
-  // A server that still waits for the body, because the client has not sent it, is not to blame.
+  // A server is not to blame if the client waits for 100 Continue and has not sent the body yet.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure()) {
     if (!lease.moved()) lease.member().failed(report.sent, context_.worker.clock.now());
-    // If the client has received no octet of the answer, the call goes on: weir may still send another
-    // answer.
+    // Once the client has received octets of the answer, the gRPC call ends here. Before that, weir may still
+    // send another answer.
     if (!sink_.is_untouched()) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   }
   if (sink_.is_untouched()) {

@@ -25,8 +25,8 @@ class AnswerRelay {
   // the whole request was sent at once. `gate`: limits the messages in the answer; may be null.
   AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload, MessageGate* gate);
 
-  // Relays the answer. Returns nullopt if the client has received no octet of the answer and will receive
-  // none. The returned task has nearly always ended already.
+  // Relays the answer. Returns nullopt if the answer failed before the client received an octet of it; weir
+  // may then send another answer. The returned task has nearly always ended already.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
 
  private:

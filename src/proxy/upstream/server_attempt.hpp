@@ -118,13 +118,14 @@ class ServerAttempt {
   bool client_broken = false;  // the client got only part of a head, so no answer can follow
   // the wait for the answer ended because of the client alone; the server is not to blame
   bool client_ended = false;
-  bool client_stalls = false;  // the client does not read the answer at the moment
+  // the answer waits at the moment, for a client that does not read or for `pacing`
+  bool client_stalls = false;
   bool cut_short = false;   // the current wait ends at the deadline of all attempts, before its own deadline
   unsigned servers = 0;     // how many servers got the request
   std::uint64_t tried = 0;  // servers that failed for this request: one bit for each
   base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
   base::TimePoint call_deadline = base::TimePoint::max();   // deadline of a gRPC call, from its grpc-timeout
-  std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free
+  std::optional<base::Duration> room_after;                 // time until an untried server has room
   LocalError error{502, "the upstream cannot be reached"};  // the answer if no server is left to try
   BodyFault body_fault;
 
@@ -136,7 +137,8 @@ class ServerAttempt {
   net::Timer* pause_ = nullptr;    // timer of the current wait; null: no wait
   std::uint64_t client_hash_ = 0;  // hash of the client, which selects its server if `balance` is hash
   base::Duration connecting_{0};   // time spent on failed attempts to connect
-  bool room_at_any_time_ = false;  // servers not yet tried are full, but their requests may end at any time
+  // true: an untried server may have room before room_after has passed, because one of its requests ends
+  bool room_at_any_time_ = false;
 };
 
 }  // namespace weir::proxy
