@@ -44,8 +44,8 @@ struct Match {
   // The verified token must have all these claims. If a claim is a list, one element must match. In the
   // claim `scope`, one word must match.
   std::vector<NamedText> claims;
-  std::vector<base::Cidr> ip;          // a block of this list must contain the address
-  std::vector<std::string> countries;  // the country must be in this list: "CH"
+  std::vector<base::Cidr> ip;          // a block of this list must contain the client's address
+  std::vector<std::string> countries;  // the client's country must be in this list: "CH"
   std::vector<std::string> cities;     // the city must be in this list: "Geneva"
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
@@ -124,15 +124,15 @@ struct Match {
   [[nodiscard]] bool awaits_token(const Request& request) const noexcept;
   // Returns the first ambiguous condition: a condition that holds for one interpretation or value and not
   // for another. A client could evade such a condition, so weir rejects the request. A body that is not JSON
-  // makes all conditions on JSON ambiguous. Returns nullopt if another condition on the head does not hold
-  // anyway.
+  // makes all conditions on JSON ambiguous. Returns nullopt if a condition on the method, the host, the
+  // client or the like does not hold, because the Match then does not hold in any case.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. If most
-  // servers read the normal form (PathInterpretations::equal is false), another interpretation counts only if
-  // the conditions hold for it but not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another, or if
+  // they depend on the path and there are too many interpretations. Exception: if most servers read the
+  // normal form (PathInterpretations::equal is false) and the conditions hold for this form, returns false.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }

@@ -40,13 +40,13 @@ enum class Attribute : std::uint8_t {
   Claim,  // has a name (AttributeRef::name)
   CertSubject,
   Upstream,
-  PathSegment,  // its name is a number: "2" is the second segment
-  Json,         // its name is a JSON pointer
-  Form,         // its name is the name of a form field
+  PathSegment,  // AttributeRef::name is a number: "2" is the second segment
+  Json,         // AttributeRef::name is a JSON pointer
+  Form,         // AttributeRef::name is the name of a form field
   City,
   Region,
   Asn,
-  Descriptor,  // its name is the key of an entry in the descriptor (DescriptorEntry::key)
+  Descriptor,  // AttributeRef::name is the key of a descriptor's entry (DescriptorEntry::key)
   Domain,
 };
 
@@ -253,7 +253,7 @@ struct AppliedLimiter {
   const limit::Limiter* advertised;  // what clients see; lower than `limiter` if there is a soft limit
   std::uint16_t variant = 0;         // 0: the rule itself; then come the overrides, then the tiers, in order
   bool elastic = false;              // true: this is the elastic limiter of the variant
-  bool paired = false;   // true: there is also an elastic limiter, and both limiters must be charged
+  bool paired = false;   // true: the variant has an elastic limiter, too, and both limiters must be charged
   bool counted = false;  // true: this limiter is charged but does not decide
   limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
 };

@@ -24,10 +24,10 @@ class RuleFinder {
     std::vector<MatchIndex::Position> positions;
     std::vector<const Rule*> rules;
   };
-  // Returns the rules whose conditions on host, method, path, domain and descriptors may hold for the
-  // request, in order. If at most MatchIndex::kFew rules fit the domain and the descriptors, may ignore the
-  // conditions of these rules on host, method and path. The list refers to `scratch`, which find()
-  // overwrites. REQUIRES: `rules` are those of the constructor. Throws only std::bad_alloc.
+  // Returns the rules that may apply to the request, in order. Omits rules whose conditions on host, method,
+  // path, domain or descriptors do not hold, but not all of them: testing MatchIndex::kFew rules takes no
+  // longer than a search. The list refers to `scratch`, which find() overwrites. REQUIRES: `rules` are
+  // those of the constructor. Throws only std::bad_alloc.
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request, Scratch& scratch) const;
 
  private:

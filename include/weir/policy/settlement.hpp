@@ -39,8 +39,9 @@ struct StreamEstimate {
 enum class Bodies : std::uint8_t { Response, Request, Both };
 
 struct Settlement {
+  // The source of the cost.
   enum class Kind : std::uint8_t {
-    None,    // the status alone decides; the cost is known in advance
+    None,    // nothing: the cost is known in advance, and the status decides whether it is charged
     Header,  // a header of the response
     Json,    // the body of the response: JSON, or a stream of JSON records (http/event_stream.hpp)
     Bytes,   // the octets of the bodies that weir forwarded
@@ -54,7 +55,7 @@ struct Settlement {
   Kind kind = Kind::None;
   std::string name{};             // for Header: the name of the header
   std::vector<CostTerm> terms{};  // for Json: the cost is the weighted sum of these terms, rounded up
-  std::uint32_t scale = 0;        // a reported number is multiplied by `scale`; see CostSource::scale
+  std::uint32_t scale = 0;        // 0: only whole numbers are valid; else numbers are multiplied by `scale`
   // Kind Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
   // length.
   std::uint64_t max_body = 64 << 10;

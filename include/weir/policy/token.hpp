@@ -97,8 +97,8 @@ class TokenVerifier {
     FetchedKeys* keys;
     const KeyFetchSettings* settings;
   };
-  // Returns the keys that may have to be fetched before weir can verify the token: those of its issuer, if
-  // they lack the key that signed the token. Returns nullopt if a fetch would not help.
+  // Returns the fetched keys of the token's issuer if the key for the token is not among them, so that the
+  // caller can fetch the keys. Returns nullopt if a fetch would not help.
   [[nodiscard]] std::optional<KeySource> lacking(std::string_view token) const;
 
   [[nodiscard]] std::vector<TokenSettings> settings() const;

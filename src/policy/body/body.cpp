@@ -47,9 +47,9 @@ class Words {
  private:
   static constexpr std::size_t kWidest = 4;  // maximum of width_, in octets
 
-  // Returns the index into `begins_` for the first `width_` of four octets: their hash. The hash ignores the
-  // bit that distinguishes upper and lower case, so some other octets also have equal hashes. The multiplier
-  // is 2^32 divided by the golden ratio.
+  // Returns the hash of the first `width_` octets at `four`, an index into `begins_`. REQUIRES: four octets
+  // at `four`. The hash ignores the bit that distinguishes upper and lower case, so some other octets also
+  // have equal hashes. The multiplier is 2^32 divided by the golden ratio.
   [[nodiscard]] std::size_t place(const char* four) const noexcept {
     static_assert(std::endian::native == std::endian::little);
     std::uint32_t octets = 0;

@@ -8,15 +8,16 @@ namespace weir::policy {
 
 namespace {
 
-// The largest exponent. A number with this exponent exceeds every amount that weir accepts, but still has few
-// digits.
+// The largest number of zeros that plain_digits() puts before or after the digits. A number with so many
+// zeros at its end exceeds every amount that weir accepts.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Parses the digits after 'e'. If the exponent is too large, returns the largest exponent.
+// Parses the exponent of a number: the text after 'e'. Limits the result to the range from -kMost to kMost.
+// Returns nullopt if the text is not an integer.
 std::optional<std::int64_t> parse_exponent(std::string_view text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);

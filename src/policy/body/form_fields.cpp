@@ -123,8 +123,9 @@ class FormNameSearch {
  private:
   using Entry = FormNames::Entry;
 
-  // Finds the fields that some server may see in the current name if the server skips the first `start`
-  // octets. Narrows the sorted entries octet by octet, so the number of entries hardly matters.
+  // Skips the first `start` octets of the current name. Stores `value`, or the fault Respelled, in each field
+  // for which some server may take the rest of the name. Each octet narrows the range of the sorted entries,
+  // so the number of entries hardly matters. `divided`: the piece of the form contains a ';'.
   void search(std::size_t start, std::string_view value, bool divided) {
     auto first = entries_.begin();
     auto last = entries_.end();
@@ -150,8 +151,8 @@ class FormNameSearch {
     for (auto found = first; found != last; ++found)
       if (found->second.name != name_) values_[found->second.value].fault = BodyFault::Respelled;
   }
-  // Returns true if the field's name has a '[' at each position where `read`, the name in the form, has a
-  // '['. PHP reads "user[name" as "user_name", but not if a ']' follows.
+  // Returns true if each '[' in `read` is also a '[' in the field's name. `read`: a name in the form, up to a
+  // ']'. Without the ']', PHP would read a '[' as '_': "user[name" as "user_name".
   static bool has_same_brackets(std::string_view field, std::string_view read) noexcept {
     return std::equal(read.begin(), read.end(), field.begin(), field.end(),
                       [](char one, char other) { return one != '[' || other == '['; });

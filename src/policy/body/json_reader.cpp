@@ -140,7 +140,8 @@ class JsonWalk {
     const auto found = below.find(name);
     return found != below.end() ? found->second : JsonPointers::kNone;
   }
-  // Returns the node of the value that begins here; kNone if no pointer leads there.
+  // Returns the node of the value that the parser has reached; kNone if no pointer leads to the value. Must
+  // be called once for each value, because the call counts the elements of an array.
   int next_node() {
     if (open_.empty()) return 0;
     auto& around = open_.back();
@@ -174,8 +175,8 @@ class JsonWalk {
     }
     return forget_text();
   }
-  // Marks the values under a member that occurs a second time as repeated. A third or later occurrence costs
-  // nothing more.
+  // Counts an occurrence of the member at `node`. At the second one, marks the member's value and the values
+  // inside it as repeated. Later occurrences cost no more time.
   void note_occurrence(std::size_t node) {
     auto& occurrences = occurrences_[node];
     if (occurrences == Occurrences::One) mark_repeated(node);

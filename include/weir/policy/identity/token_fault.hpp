@@ -18,7 +18,7 @@ enum class TokenFault : std::uint8_t {
   Audience,     // `aud` is wrong or missing
   Missing,      // the request has no token, and a rule requires one
   Claim,        // a claim is missing: `exp` with `require_exp`, or a claim that a rule requires
-  Key,          // no configured key has the token's `kid`, or several keys may be meant
+  Key,          // none of the issuer's keys has the token's `kid`, or several keys fit the token
   Extension,    // the token requires an extension (`crit`, RFC 7515 §4.1.11), and weir supports none
   Unavailable,  // weir could not fetch the keys of the issuer in time, so the token may be valid
 };

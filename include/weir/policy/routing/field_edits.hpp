@@ -13,7 +13,8 @@
 
 namespace weir::policy {
 
-// A field that weir writes. If its value is empty, weir does not write it.
+// A header field that weir writes into a request or an answer. weir leaves the field out if its value is
+// empty.
 struct EditedField {
   std::string name;
   TextTemplate value;

@@ -49,12 +49,11 @@ struct PathRewrite {
   // has no match for the expression. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 
-  // Returns true if the client's path may bring the new path outside the path prefix that the configuration
-  // names. This is possible in two cases:
+  // Returns true if the new path may lie outside the prefix that the configuration gives it: `add`, or the
+  // constant beginning of the pattern's new path. This is so in two cases:
   // * the new path had a dot segment before it was put into normal form;
-  // * a server may read the new path as another path, and this other path does not begin with `add` or with
-  //   the constant beginning of the pattern's new path (http/path_interpretations.hpp). If `all_servers` is
-  //   false, this case is ignored.
+  // * `all_servers` is true, and a server may read the new path as a path without the prefix
+  //   (http/path_interpretations.hpp).
   [[nodiscard]] bool leaves_target(std::string_view path, bool all_servers) const;
 
  private:

@@ -25,7 +25,7 @@ class QuestionIndex {
   // REQUIRES: at most 65,536 rules.
   explicit QuestionIndex(std::span<const Rule> rules);
 
-  // Returns true if only questions can meet the rule. The index has these rules and no others.
+  // Returns true if the rule can apply to questions only. The index contains exactly these rules.
   [[nodiscard]] static bool is_for_questions(const Rule& rule) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return by_domain_.empty(); }
