@@ -20,9 +20,9 @@ struct Unmap {
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Keeps freed blocks of one size for reuse. The pool remembers its peak: the largest number of blocks that
-// were in use at the same time. The peak is that of the present and the previous period of kWindow. If the
-// pool has more blocks than the peak, in use or free, trim() unmaps free blocks. Belongs to one worker.
+// Keeps freed blocks of one size for reuse. The pool remembers its peak: the largest number of blocks in use
+// at the same time, during the present and the previous period of kWindow. If the blocks in use and the free
+// blocks together are more than the peak, trim() unmaps free blocks. Belongs to one worker.
 class BlockPool {
  public:
   static constexpr base::Duration kWindow{2'000'000};
@@ -36,7 +36,8 @@ class BlockPool {
   // Returns a block; null if `most` blocks are in use.
   [[nodiscard]] Block try_take() { return in_use_ < most_ ? take() : Block(); }
   void give_back(Block block) noexcept;
-  // Unmaps at most kUnmappedAtOnce free blocks that exceed the recent peak. Must be called regularly.
+  // Unmaps free blocks, at most kUnmappedAtOnce, if the pool has more blocks than its peak. Must be called
+  // regularly.
   void trim(base::TimePoint now) noexcept;
 
   [[nodiscard]] std::size_t block_size() const noexcept { return block_size_; }
