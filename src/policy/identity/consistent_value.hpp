@@ -47,9 +47,9 @@ class ConsistentValue {
 [[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
                                                              std::string_view name);
 
-// Reads all cookies with this name, which is case-sensitive. The cookies must be equal as received. Servers
-// treat quotes and encoding differently, so the result is decoded and without quotes. If the value was
-// encoded, `decoded` stores the result.
+// Reads all cookies with this name, which is case-sensitive. The cookies must be equal before they are
+// decoded, because servers treat quotes and encoding differently. Returns the value decoded and without
+// quotes. If the value was encoded, the result is a view of `decoded`.
 [[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
                                                                std::string_view name, std::string& decoded);
 

@@ -40,8 +40,8 @@ MMDB_lookup_result_s look_up(const MMDB_s& mmdb, const base::IpAddress& address,
 
 using Entry = MMDB_entry_s;
 
-// Stores the data under the path in `data`. Returns false if the entry has no data of this type there.
-// `type`: an MMDB_DATA_TYPE_… value.
+// Reads the entry's value under `path` into `data`. Returns false if the entry has no value of this type
+// under the path. `type`: an MMDB_DATA_TYPE_… value.
 bool get(Entry& entry, std::uint32_t type, const char* const* path, MMDB_entry_data_s& data) noexcept {
   return MMDB_aget_value(&entry, &data, path) == MMDB_SUCCESS && data.has_data && data.type == type;
 }

@@ -14,7 +14,8 @@ namespace weir::policy {
 
 namespace {
 
-// Returns true if servers may read another value of the path segment with this number than weir reads.
+// Returns true if, in another interpretation of the path, the segment with this number differs from the one
+// that weir reads. Returns false if most servers read what weir reads (PathInterpretations::equal is false).
 bool is_segment_ambiguous(std::string_view number, const Request& request) {
   if (request.interpretations == nullptr || !request.interpretations->equal) return false;
   const auto& [others, equal, too_many] = *request.interpretations;
@@ -87,8 +88,8 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
 }
 
 // Returns an ambiguity if the query has the form field, because some servers merge the fields of query and
-// body (Servlet's getParameter). Returns nullopt if the request has no body and the part also names the query
-// parameter of this name: the value in the query then decides the key.
+// body (Servlet's getParameter). Exception: if the request has no body and `part` also has the query
+// parameter of this name, returns nullopt, because this parameter decides the key.
 std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart& part,
                                         const Request& request) {
   const auto is_named = [&](const AttributeRef& other) {
@@ -104,9 +105,9 @@ const char* place_of(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Query ? "query parameter" : place_in_body(attribute);
 }
 
-// Returns the ambiguity of an attribute in the body. `by_query`: true if a query parameter, which comes
-// before the attribute in `part`, decides the key. Looks for a form field in the query, too, unless the body
-// is Unread; if `by_query`, in any case.
+// Returns the ambiguity of an attribute in the body. Looks for a form field in the query, too, if the body is
+// not Unread or if `by_query` is true. `by_query`: a query parameter, which comes before the attribute in
+// `part`, decides the key.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;

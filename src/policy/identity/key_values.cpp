@@ -49,9 +49,9 @@ std::string what_is_needed(const Rule& rule) {
   return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
-// Removes the name of an attribute ("user:") from the front of the text, and returns this attribute of the
-// part. A text without a name means `ip` if the text is an address and the part allows addresses. Every other
-// text without a name means the part's first attribute.
+// Returns the attribute of the part that `text` names at its front ("user:"), and removes the name from
+// `text`. If `text` names no attribute, returns `ip` if `text` is an address and the key may use addresses.
+// Otherwise returns the part's first attribute. `falls_back_on_ip`: the rule's on_missing is "ip".
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";

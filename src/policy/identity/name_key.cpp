@@ -241,8 +241,8 @@ bool is_by_address(const Rule& rule) noexcept {
          rule.key.front().front().kind == Attribute::Ip;
 }
 
-// Returns the same as digest_of_client(). Computes it only if the connection remembers the digest of another
-// address or none.
+// Returns the same as digest_of_client(). If the rule's key is the client's address, keeps the digest in
+// request.address_digest, and computes it again only for another address or another secret key.
 std::optional<base::Digest128> remembered_digest(const Rule& rule, const Request& request, base::SipKey key) {
   auto* const memory = request.address_digest;
   if (memory == nullptr || !is_by_address(rule)) return digest_of_client(rule, request, key);

@@ -170,7 +170,7 @@ std::size_t count_keys(const std::vector<TokenKey>& keys) noexcept {
 std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                      std::string_view algorithm,
                                                      std::optional<std::string_view> kid) {
-  // the last key that the token may mean, because the key or the token has no `kid`
+  // The last key that may fit: its algorithm fits, and the key or the token has no `kid`.
   const TokenKey* unnamed = nullptr;
   std::size_t fitting = 0, possible = 0;
   for (const auto& key : keys) {

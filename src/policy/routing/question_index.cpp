@@ -18,9 +18,9 @@ struct KeyAndValue {
   std::string key, value;
 };
 
-// Returns a list of keys. Every descriptor that meets the rule has at least one of them. If the descriptor
-// must have one particular value for a key, the list has this value, too. The list is one empty key if the
-// rule may apply to descriptors without any key.
+// Returns a list of keys. The rule applies only to descriptors that have at least one of these keys. If the
+// rule requires one particular value of a key, the list has this value, too. If the rule may apply to
+// descriptors without any key, the list is one empty key.
 std::vector<KeyAndValue> needed_keys(const Rule& rule) {
   const auto& conditions = rule.match.descriptor;
   for (const auto& condition : conditions)

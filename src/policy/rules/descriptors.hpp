@@ -1,8 +1,8 @@
 // Selects the descriptors of a question to which a rule applies.
 //
-// A descriptor may be exact (Descriptor::exact), because Envoy's own rate limit service chooses limits in
-// this way. If an asker sends both (user) and (user, path), a rule for `user` then counts the question once,
-// not twice.
+// A rule applies to an exact descriptor (Descriptor::exact) only if the descriptor has exactly the keys that
+// the rule names. Envoy's own rate limit service chooses limits in this way. If an asker sends both (user)
+// and (user, path), a rule for `user` then counts the question once, not twice.
 #pragma once
 
 #include "weir/policy/rule.hpp"

@@ -216,7 +216,7 @@ struct Answer {
   const ChargeSource* source = nullptr;
   const limit::Outcome* outcome = nullptr;
   std::uint64_t margin = 0;  // by how many units the enforced limit exceeds the limit that clients see
-  // units that `outcome` has subtracted, although nothing is charged because another descriptor is refused
+  // Units that `outcome` counts as used, although they are not charged, because another charge is refused.
   limit::Cost uncharged = 0;
 
   [[nodiscard]] const limit::Limiter& advertised() const noexcept { return *source->applied.advertised; }

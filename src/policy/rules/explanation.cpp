@@ -23,7 +23,7 @@ std::string number(double value) {
   return text;
 }
 
-// Returns why a rule does not apply. REQUIRES: the rule has no rejection and adds no charge.
+// Returns why a rule does not apply. REQUIRES: the rule neither rejects nor charges the request.
 std::string why_not(const Rule& rule, const Request& request) {
   if (!rule.descriptor_keys.empty() && request.descriptors.empty())
     return "the rule needs a descriptor, which only a question has";

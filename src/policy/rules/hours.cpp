@@ -50,8 +50,8 @@ bool Hours::hold(base::TimePoint instant) const noexcept {
   return time >= begin ? on(local.day) : time < end && on(local.day - std::chrono::days(1));
 }
 
-// Returns when the hours that hold at `instant` end. They end when the local clock shows `end`, or when a
-// clock change moves the clock out of the hours. Returns `instant` if the hours do not hold then. Returns
+// Returns the end of the hours that hold at `instant`. The hours end when the local clock shows `end`, or
+// when a clock change moves the clock out of them. Returns `instant` if the hours do not hold then. Returns
 // nullopt if the hours do not end within about 10 days.
 std::optional<base::TimePoint> Hours::end_from(base::TimePoint instant) const noexcept {
   auto at = instant;
