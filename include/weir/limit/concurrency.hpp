@@ -51,9 +51,8 @@ class Concurrency {
 // Vegas (Brakmo and Peterson, 1994) and Netflix's concurrency-limits (Gradient2, 2018).
 //
 // A single answer proves nothing: a cached 404 may be a hundred times as fast as its neighbours. So weir
-// compares the mean latency of the present traffic with the lowest mean so far. (Envoy compares a percentile
-// with the same percentile, for the same reason.) Each answer updates the values below. There, w is 4 ×
-// limit, but at least 32 and at most 512:
+// compares the mean latency of the present traffic with the lowest mean so far. Each answer updates the
+// values below. There, w is 4 × limit, but at least 32 and at most 512:
 //
 // * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
 //   limit follows this mean.
@@ -115,7 +114,7 @@ class AdaptiveConcurrency {
   [[nodiscard]] std::uint64_t adapted(const State& state, std::uint64_t gradient) const noexcept;
   void learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept;
 
-  std::uint64_t min_, max_, start_;  // start_: the limit of a fresh key, in 1/256 of a unit
+  std::uint64_t min_, max_, start_;  // min_ and max_ in units; start_, of a fresh key, in 1/256 of a unit
 };
 
 }  // namespace weir::limit

@@ -67,10 +67,10 @@ class GcraCore {
   // Returns the time to fill an empty bucket, or to empty a full queue whose requests all have this cost.
   // Rounded up.
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
-  // Returns the largest cost that fits a fresh key. For a queue: the larger of 1000 and `capacity`, but no
-  // cost that would take over 100 years.
+  // Returns the largest cost that fits a fresh key. For a queue: the larger of 1000 and `capacity`, but at
+  // most the units that depart in 100 years.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far ahead of now the TAT may be before a request of this cost, so that the request fits.
+  // Returns the most by which the TAT may be ahead of now if a request of this cost is to fit.
   // REQUIRES: cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
@@ -78,7 +78,7 @@ class GcraCore {
   GcraCore() = default;
   // The numbers with which step() decides about a request of a given cost.
   struct Measure {
-    Ticks unit;     // the unit of `remaining`: T, or for a queue T × the request's cost
+    Ticks unit;     // the ticks of one unit of `remaining`: T; in a queue, T × the request's cost
     Ticks depth;    // how far ahead of now the TAT may be after the charge
     Ticks longest;  // how far ahead of now the TAT may be before the charge; at most depth
   };

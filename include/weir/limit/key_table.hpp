@@ -83,8 +83,7 @@ class KeyTable {
   KeyTable& operator=(const KeyTable&) = delete;
 
   // Checks all charges of a bill, then charges either all enforced charges or none. Returns true if the bill
-  // was charged. Sets outcomes[i] to the outcome of charges[i]. Four kinds of charges have rules of their
-  // own:
+  // was charged. Sets outcomes[i] to the outcome of charges[i]. Four kinds of charges differ:
   // * A check (its cost is 0) is decided like the others, but never charged.
   // * A shadow charge (`enforced` is false) cannot prevent the bill's charge. It is made if the bill is
   //   charged and its own limiter admits it.
@@ -153,8 +152,8 @@ class KeyTable {
   // overflow cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
-  // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns the number of
-  // evicted keys.
+  // Evicts drained keys from `buckets` buckets of the hash table, from where the last call stopped. Also
+  // removes penalties that are no longer needed. Returns the number of evicted keys.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   // For snapshots (limit/snapshot.hpp). visit() calls `see` for every key that is live at `now` and holds no

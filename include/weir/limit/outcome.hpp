@@ -10,9 +10,9 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // The number of µs by which the clock that decided this charge was ahead of the bill's clock. 0 unless
-  // several Redis servers decide the charges of one bill, each by its own clock. Has 32 bits, to share a word
-  // with `allowed`.
+  // How far the clock that decided this charge was ahead of the clock that the store returned for the whole
+  // bill, in µs. Not 0 only if different clocks decided: those of several Redis servers, or a grant's
+  // estimate of Redis's clock. Has 32 bits, to share a word with `allowed`.
   std::int32_t ahead = 0;
   // The units that the key can still spend now. If the request is allowed, its own charge is already
   // subtracted.
@@ -48,7 +48,7 @@ struct Outcome {
   // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which this
   // charge's slots begin. A refund returns these slots.
   Ticks slots_begin = 0;
-  base::TimePoint debited_at{};  // when Redis was charged for units taken in advance
+  base::TimePoint debited_at{};  // when Redis debited the units taken in advance, by its clock
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

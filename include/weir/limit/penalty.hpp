@@ -17,7 +17,7 @@ namespace weir::limit {
 // kLeastPenalty ≤ first ≤ most ≤ kMostPenalty; 0 < forget ≤ kMostPenalty.
 struct Penalty {
   std::uint32_t after = 1;  // a penalty begins with this many violations within `forget`
-  base::Duration first{};   // the length of a penalty if none began within `forget` before it
+  base::Duration first{};   // the length of a key's penalty if no other began within the last `forget`
   std::uint32_t grows = 2;  // multiplies the length once for each earlier penalty within `forget`
   base::Duration most{};    // the longest penalty
   base::Duration forget{};  // how long violations and beginnings of penalties are remembered

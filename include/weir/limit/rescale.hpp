@@ -9,7 +9,8 @@
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
 // * logs: for each entry, cost ÷ limit, and the time until it expires ÷ period
 // * leaky bucket: the promised departures; departures after them have the new rate
-// * bucket of a pacer: the promised octets, up to its `max_wait`
+// * bucket of a pacer: the number of promised octets, but at most what the new limiter sends in its
+//   `max_wait`
 // * concurrency: the number of units in flight. An adaptive limit also keeps what it has learned, within the
 //   new bounds.
 //

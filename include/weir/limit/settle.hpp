@@ -33,9 +33,9 @@ inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 [[nodiscard]] bool settles(const Limiter& limiter) noexcept;
 
 // Returns the key's state as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of
-// `reserved`. If the state is fresh, time has already paid for `reserved`, and all of `actual` is charged as
-// of `charged_at`. Must be called at most once for each charge. REQUIRES: settles(limiter); `reserved` was
-// charged at `charged_at`.
+// `reserved`. A fresh state no longer contains `reserved`. If `actual` is higher, then all of `actual` is
+// charged as of `charged_at`. Must be called at most once for each charge. REQUIRES: settles(limiter);
+// `reserved` was charged at `charged_at`.
 [[nodiscard]] Cell settle(const Limiter& limiter, const Cell& cell, base::TimePoint charged_at, Cost reserved,
                           Cost actual) noexcept;
 

@@ -75,8 +75,8 @@ class SlidingLog {
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the same cost in one entry. The mark of the entry is chosen so that the entry
-  // expires at `drained_at`, or less than one step later.
+  // Returns a state with one entry: the cost of `cell`, but at most the limit. The entry expires at
+  // `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   // Convert between instants and marks (numbers of time steps). In this order: the mark that contains `at`,
@@ -147,7 +147,8 @@ SlidingLog::Answer SlidingLog::ask(const Log& log, base::TimePoint now, Cost cos
     return answer;
   }
   out.retry_after = base::kForever;
-  if (cost <= rate_.count) {  // the oldest entries expire first, until the cost fits
+  if (cost <= rate_.count) {
+    // Finds the entry after whose expiry the cost fits. The oldest entries expire first.
     Cost going = 0;
     log.walk([&](const LogEntry& entry) {
       if (entry.mark + marks_ <= mark) return true;
