@@ -10,7 +10,8 @@ namespace weir::http {
 
 namespace {
 
-// The bytes by which extensions, trailers and leading zeros may exceed the data before them.
+// The maximum number of bytes by which extensions, trailers and leading zeros may exceed the data before
+// them.
 constexpr std::uint32_t kMostSpare = 16 << 10;
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 60;
 

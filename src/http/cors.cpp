@@ -91,8 +91,8 @@ bool is_for_browsers(std::string_view name) noexcept {
   return name.starts_with("Access-Control-") || name == "Vary";
 }
 
-// Appends an Access-Control-Expose-Headers line to `lines`, with the names of those fields in `lines` that
-// the scripts of a page may read.
+// Appends an Access-Control-Expose-Headers line to `lines`. This line names `first`, if not empty, then the
+// fields in `lines` that the scripts of a page may read.
 void append_names(std::string& lines, std::string_view first) {
   const auto end = lines.size();
   lines += "Access-Control-Expose-Headers: ";

@@ -15,7 +15,7 @@ unsigned octet(std::string_view bytes, std::size_t at) noexcept {
 }
 
 // Appends the first two octets of a Close frame. If the frame is not masked, also appends the code and the
-// reason.
+// reason. Otherwise the caller appends the mask, then both in masked form.
 void append_start(std::string& out, std::uint16_t code, std::string_view reason, unsigned mask_bit) {
   out += static_cast<char>(kFinal | 0x08U);
   out += static_cast<char>(mask_bit | (2U + static_cast<unsigned>(reason.size())));

@@ -39,7 +39,7 @@ enum class PathOctet : unsigned char {
   Plain,
   Dot,
   Slash,
-  Special,  // may have another normal form, or begins parameters
+  Special,  // ';' (begins parameters), or an octet that may be written differently in the normal form
 };
 
 constexpr std::array<PathOctet, 256> kPathOctets = [] {

@@ -27,7 +27,7 @@ struct PathInterpretations {
   // interpretations (path_warning() says why). False: most servers read the normal form. Only servers that
   // split paths at encoded slashes, or that decode twice, read another path.
   bool equal = false;
-  bool too_many = false;  // true: `others` is empty, because servers may read any path
+  bool too_many = false;  // true: a bound was exceeded; `others` is empty
 };
 
 // Finds the interpretations of `raw`, whose normal form is `normal`. Returns false if all servers read the

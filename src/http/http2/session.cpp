@@ -293,7 +293,7 @@ Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits, Http2
   check((serves ? nghttp2_session_server_new2 : nghttp2_session_client_new2)(&made, Callbacks::all(), this,
                                                                              Callbacks::option()));
   session_.reset(made);
-  // A server also announces that it accepts WebSockets (RFC 8441 §3).
+  // Only if weir is the server, the last setting is sent: weir accepts WebSockets (RFC 8441 §3).
   const auto first = serves
                          ? nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams}
                          : nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
