@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters have the same windows or periods, whatever their limits. Then both use a
-// state unchanged, because a conversion to the other limiter and back must not change the state.
+// Returns true if both limiters count in the same windows or time steps, whatever their limits. Then both can
+// use a state as it is. A conversion to the other limiter and back could change the state.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }

@@ -54,8 +54,8 @@ class LimiterVersions {
   // Declares that `index` stands for `rule`. If `index` already stands for another version, REQUIRES that
   // is_current(index) is true, and that counts_as(rule) is true for the other version.
   void define_rule(RuleIndex index, const SavedRule& rule);
-  // Declares a version that is older than all known versions. Returns true if a known version can use the
-  // keys of at least one of its variants.
+  // Declares that `index` stands for `rule`, a version that is older than all known versions. Declares
+  // nothing and returns false if no known version can use the keys of any variant of `rule`.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is known, and no variant has changed its algorithm since `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
@@ -114,7 +114,7 @@ class LimiterVersions {
   std::size_t used_ = Quota::kFirst;
   // The latest limiter of each variant: by the name of the rule, then by SavedRule::Variant::name (a digest).
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
-  std::uint64_t newest_age_ = 0;  // the age of the version that define_rule() has added last
+  std::uint64_t newest_age_ = 0;  // the `age` of the newest version; each new version gets the next number
   Generation generations_begun_ = 0;
 };
 

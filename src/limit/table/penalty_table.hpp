@@ -3,11 +3,11 @@
 //
 // The memory is bounded. A rule gets a new entry only if the bytes that stay free are at least as many as the
 // bytes of the rule's other entries. So one rule alone uses at most half of the memory, and other rules find
-// room. The account of a rule has the bytes of its entries. (This is the
-// dynamic threshold of Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
-// switches", 1998.) A violation that finds no room is not counted. The table never drops an entry that is
-// still needed. If the table is full, a violation first removes entries that are no longer needed. This
-// search reads the whole table, so it runs at most once a second.
+// room. The account of a rule is the sum of the bytes of its entries. (This is the dynamic threshold of
+// Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.) A
+// violation that finds no room is not counted. The table never drops an entry that is still needed. If the
+// table is full, a violation first removes entries that are no longer needed. This search reads the whole
+// table, so it runs at most once a second.
 //
 // Owned by a shard. REQUIRES for every member: the caller holds the shard's mutex.
 #pragma once

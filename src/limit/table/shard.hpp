@@ -75,9 +75,9 @@ class SlotInfo {
   static constexpr std::uint64_t kCoarse = 512;                                                 // µs
   static_assert(kMaxRules == kRule + 1);
   explicit SlotInfo(std::uint64_t word) noexcept : word_(word) {}
-  // Returns the number that stores an instant: its µs below kExact, and units of kCoarse µs from there on.
-  // Later instants are rounded down after `more` µs were added to them. If the number needs more than 52
-  // bits, returns kPinned - 1, which no clock reaches.
+  // Returns the number that stores an instant. Below kExact µs, this is the instant in µs. From there on,
+  // each unit is kCoarse µs. `more`: 0 rounds down to such a unit, kCoarse - 1 rounds up. If the number needs
+  // more than 52 bits, returns kPinned - 1, which no clock reaches.
   static std::uint64_t number_of(base::TimePoint at, std::uint64_t more) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     if (micros < kExact) [[likely]]
@@ -140,7 +140,7 @@ class alignas(kCacheLine) Shard {
   // because workers read the clock before they lock.
   [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
 
-  // Returns the timestamp of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
+  // Returns the timestamp of the last reset of any key of this shard (limit/table/resets.hpp); 0: none.
   [[nodiscard]] HybridTimestamp last_reset() const noexcept { return last_reset_; }
   void note_reset() noexcept { last_reset_ = timestamp; }
 
