@@ -92,8 +92,8 @@ struct AccessLog::Impl {
   Impl& operator=(const Impl&) = delete;
 
   const std::size_t max_batches;
-  // A shared_ptr because messages in spdlog's queue refer to the logger, which refers to the pool and the
-  // sink.
+  // These objects are shared: messages in spdlog's queue keep the logger alive, which refers to the pool and
+  // keeps the sink alive.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<LineSink> sink;
   std::shared_ptr<spdlog::async_logger> logger;

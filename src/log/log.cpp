@@ -86,8 +86,8 @@ struct Log::Impl {
     return false;
   }
 
-  // A shared_ptr because messages in spdlog's queue refer to the logger, which refers to the pool and the
-  // sink.
+  // These objects are shared: messages in spdlog's queue keep the logger alive, which refers to the pool and
+  // keeps the sink alive.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
