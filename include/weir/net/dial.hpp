@@ -63,9 +63,10 @@ class Dial final : Watched {
   // the connection leads.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // Returns the index of the address with which the next Dial to the same server should begin: the address
-  // that connected. If no address connected, returns the index of the first address that was not tried. But
-  // returns Target::first if at most one address was tried, or if all addresses were tried.
+  // Returns the index of the address with which the next Dial to the same server should begin:
+  // * the address that connected, if any;
+  // * the first address that was not tried, if none connected and at least two, but not all, were tried;
+  // * otherwise Target::first.
   [[nodiscard]] std::size_t next() const noexcept;
   // Returns the reason of the most recent failed TLS handshake; empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }

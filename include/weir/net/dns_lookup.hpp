@@ -38,8 +38,8 @@ struct NameAnswer {
 inline constexpr std::size_t kMostLookups = 16;
 
 // The longest time that the look-ups of all names together may take at a start or a reload. This is one
-// second more than a look-up at a silent name server takes (2 s + 4 s). So weir still finds a service if the
-// look-up of one of its targets gets no answer.
+// second more than a look-up at a silent name server takes (2 s + 4 s). So weir still finds the other hosts
+// of a service (SRV) if the name of one host gets no answer.
 inline constexpr std::chrono::seconds kLongestLookups{7};
 
 // One look-up of the addresses of a host name, IPv4 and IPv6. The destructor cancels the look-up.
@@ -62,8 +62,9 @@ class DnsLookup {
   Done done_;
   base::Result<NameAnswer> answer_;
   std::shared_ptr<DnsChannel> channel_;  // shared with the channel's handlers on the event loop
-  // The look-up cancels this timer when it ends. The timer's handler then calls `done_` later, because c-ares
-  // or the constructor may be running. Unlike a post, cancelling needs no memory.
+  // This timer never expires. When the look-up has its answer, c-ares or the constructor may still be
+  // running. So the look-up only cancels the timer, whose handler calls `done_` later. Unlike a post,
+  // cancelling needs no memory.
   Timer ended_;
 };
 
