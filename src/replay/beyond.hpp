@@ -14,12 +14,12 @@ namespace weir::replay {
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
-// Returns the fact about questions that the rule needs: "the domain" or "the descriptor". Returns an empty
-// text if it needs none. Only lines with the field "question" have these facts.
+// Returns which part of a question the rule needs: "the domain" or "the descriptor". Returns an empty text if
+// the rule needs neither. Only lines with the field "question" have these parts.
 [[nodiscard]] std::string asked_of_questions(const policy::Rule& rule);
 
-// Returns the names of the values of questions that the rule's conditions compare with texts. A line may hide
-// these values (LoggedQuestion::hidden).
+// Returns the names of the descriptor entries that the rule's conditions compare with texts. A line may hide
+// the values of these entries (LoggedQuestion::hidden).
 [[nodiscard]] std::vector<std::string> compared_descriptors(const policy::Rule& rule);
 
 // Returns the names of the query parameters that the rule needs. A log has the values of these parameters,

@@ -17,8 +17,8 @@ using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
 
-// Returns true if the amendment is an overdraft of the rule. No other amendment settles a check, because a
-// check charges nothing.
+// Returns true if the amendment is an overdraft of the rule. Only an overdraft settles a check (a logged cost
+// of 0), because a check charges nothing.
 bool is_overdraft(const DoneAmendment& done, const LoggedRule& logged) noexcept {
   return done.what.kind == Amendment::Kind::Settle && done.rule == logged.rule && logged.cost == 0;
 }
@@ -84,9 +84,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// Computes the bill (all charges) of a logged request. A run is the life of one key table. The keys of rules
-// with their state in memory differ between runs, because each run had its own table. The keys of rules in
-// Redis are the same in all runs, because all processes share that state.
+// Computes the bill (all charges) of a logged request. A run is the life of one key table. If a rule keeps
+// its state in memory, a client gets another key in each run, because each run had its own table. If a rule
+// uses Redis, the client's key is the same in all runs, because all processes share that state.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto& request = requests.request();
@@ -152,7 +152,8 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, limit
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied, descriptors, overdraft] = bill.source(i);
-    std::size_t before = 0;  // number of earlier decisions of the rule in the bill
+    // The number of earlier charges in the bill by which the rule decides (not `counted`).
+    std::size_t before = 0;
     for (std::size_t k = 0; k < i; ++k)
       if (bill.source(k).rule == rule && !bill.source(k).applied.counted) ++before;
     const auto* logged = logged_rule(line, *rule, before - (applied.counted && before != 0 ? 1 : 0));
@@ -230,8 +231,9 @@ void Cases::add_overdrafts(const LogLine& line, const Case& made) {
   }
 }
 
-// Adds the logged changes of each charge. The line may lack the charge's rule, or have another version of it.
-// In that case, adds the change that the end of the request would cause.
+// Adds the logged changes of each charge. The line may have no decision of the charge's rule, or that of
+// another version of the rule. If so, and no change is logged, adds the change that the end of the request
+// would cause: a release, a refund or a settlement.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

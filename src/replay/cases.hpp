@@ -29,7 +29,7 @@ struct Case {
   std::uint8_t refusals = 0;
   bool admitted_then = false;
   bool unmet_now = false;  // true: the request lacks a value that a replayed rule needs
-  bool by_queue = false;   // true: took another request's place in a queue, so no limiter decided
+  bool by_queue = false;   // true: the request displaced another one in a queue, so no limiter decided
   bool admitted_now = false;
 };
 
@@ -37,8 +37,8 @@ struct Case {
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;       // true: another charge of the rule decides (policy::AppliedLimiter::counted)
-  limit::Cost overdraft = 0;  // units to charge whatever the decision is (policy::ChargeSource)
+  bool counted = false;           // true: this charge only counts, and another charge of the rule decides
+  limit::Cost overdraft = 0;      // units to charge whatever the decision is (policy::ChargeSource)
   observe::RuleOutcome logged{};  // the logged outcome; valid if `met_then`
   bool met_then = false;          // true: the log has this rule's decision about the request
   bool allowed = false;           // the outcome in the replay
@@ -57,12 +57,13 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  // Used only if `what` is a refund, which cancels a departure. True: it cancels the departure that the
-  // replay gave the request; false: the departure in the log (`what.departure`).
+  // Used only if `what` is a refund, which also cancels the request's departure. True: cancels the departure
+  // in the replay; false: cancels the departure in the log (`what.departure`).
   bool departs_now = false;
 };
 
-// A reset of a key. `key`: the name of the key, either in the log or under the replayed rules.
+// A reset of a key. `key`: the key's name in the log (in Cases::forgotten_), or its name under the replayed
+// rules (in the result of find_forgotten()).
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;

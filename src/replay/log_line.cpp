@@ -15,8 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// An exception that says why a line is unusable. Thrown and caught in this file only. Simpler than results
-// here, because a dozen functions read parts of a line, and faults are rare.
+// An exception that says why a line is unusable. Thrown and caught in this file only.
 struct Fault {
   Unusable why;
 };

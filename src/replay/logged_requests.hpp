@@ -54,7 +54,7 @@ class LoggedRequests {
   struct RuleFacts {
     std::string beyond;                   // see lacks()
     std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // The names of the values of questions that the rule compares; see compared_descriptors().
+    // The names of the descriptor entries that the rule compares; see compared_descriptors().
     std::vector<std::string> descriptors;
   };
 
@@ -68,7 +68,8 @@ class LoggedRequests {
   policy::RuleFinder finder_;
   policy::RuleFinder::Scratch found_;              // the rules that may match the line
   std::vector<const policy::Rule*> logged_rules_;  // the rules whose logged decisions are used
-  // The rules whose logged decisions are used for each line without the values of a question.
+  // The rules that need the values of a question. For a line without these values, the replay uses the logged
+  // decisions of these rules.
   std::vector<const policy::Rule*> question_rules_;
   const std::vector<const policy::Rule*> no_rules_;
   bool has_question_ = false;  // true: the current line has the values of a question

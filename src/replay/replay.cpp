@@ -116,7 +116,8 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  // For each run (the life of one key table): true if the log has the first line about the table.
+  // For each run (the life of one key table): true if the log has the run from its beginning, when the table
+  // was empty (LogLine::first).
   std::map<std::uint64_t, bool> runs;
 };
 
