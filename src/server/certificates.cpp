@@ -132,7 +132,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      // If the OCSP response cannot be used, reports the epoch as the end of its use.
+      // The epoch means that the OCSP response cannot be used.
       if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,

@@ -314,9 +314,9 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns each version of each rule, indexed by rule number. If a newer version of a rule has reset the keys,
-// the old version gets no limiters for its variants (limits), because nobody knows which limit counted each
-// key.
+// Returns each version of each rule, indexed by rule number. A newer version of a rule may have reset the
+// keys of an old version. The variants (limits) of that old version then have no limiters in the result,
+// because nobody knows which limit counted each key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < rule_versions_.size(); ++i) {

@@ -59,7 +59,8 @@ class Inspector {
   [[nodiscard]] net::Task<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
-  // One way to read the texts with which an operator names a client: the key that they mean, or an error.
+  // An operator names a client by texts, which may have several meanings. This is the result for one meaning:
+  // a key, or an error.
   struct Found {
     KeyLocations locations{};
     std::vector<std::string> key{};  // texts that name the key in the reply

@@ -60,7 +60,8 @@ std::shared_ptr<const proxy::AskSettings> ask_of(const net::ListenerSettings& li
 }
 
 // Makes a placeholder for each certificate that weir orders and does not have yet, so that the listener can
-// begin. Keeps an old certificate, and an old placeholder for other names, because weir replaces both soon.
+// begin. Keeps a file that a listener can use, even if its certificate has expired or is for other names.
+// weir replaces such a file soon.
 base::Result<void> make_placeholders(const net::ListenerSettings& listener) {
   if (!listener.tls) return {};
   for (const auto& files : listener.tls->certificates) {

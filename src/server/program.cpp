@@ -265,7 +265,8 @@ void Program::begin_drain() {
   drain();
 }
 
-// Limits the time in which the workers finish. REQUIRES that the workers already drain.
+// Starts the time limit of the drain, after which the workers close the remaining connections. REQUIRES that
+// the workers already drain.
 void Program::drain() {
   stopping_ = draining_ = true;
   log_.info("draining: completing open requests within " +

@@ -4,9 +4,9 @@ namespace weir::server {
 
 namespace {
 
-// Reads the result that the charge would get. If `state_only` is true and Redis would admit the charge, also
-// reads the present state of the key, by a charge of zero units. The zero charge alone does not suffice: for
-// a refused charge it would not show whether the key has no units left, or even owes units.
+// Reads the result that the charge would get. If `state_only` is true and Redis would admit the charge, then
+// reads the present state of the key, by a charge of zero units. If Redis would refuse the charge, keeps the
+// first result. A charge of zero units would not show whether the key has no units left, or even owes units.
 net::Task<void> lookup(redis::Store& store, proxy::RedisLookup& lookup, bool state_only) {
   auto& now = lookup.clock;
   if (!state_only) lookup.held_here = store.holds_for(lookup.charge, lookup.outcome);

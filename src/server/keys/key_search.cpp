@@ -11,7 +11,8 @@ namespace {
 
 using Counter = observe::SpaceSaving::Counter;
 
-constexpr std::size_t kFewestDigits = 8;  // weir top and the dashboard show this many digits
+// A text must have at least this many digits of a digest. weir top and the dashboard show this many.
+constexpr std::size_t kFewestDigits = 8;
 constexpr std::string_view kDigestPrefix = "digest:";
 
 // The two parts of a text that names a key. One of them may be empty.

@@ -44,7 +44,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log) {
-  // Creates the reactor now, so that Asio opens its epoll while a descriptor is left.
+  // Creates the reactor, and with it Asio's epoll, before connections can use up the file descriptors.
   (void)net::Reactor::of(context_.get_executor());
   if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
 }
