@@ -5,8 +5,8 @@
 // so the object lives until both have ended. The pool calls tick() and close(), and drops its reference when
 // has_ended() is true.
 //
-// Bounds: Http2ServerStream::kWindow octets of a response that its client does not read; kMostOutput octets
-// of frames.
+// Bounds: At most Http2ServerStream::kWindow octets of each response wait for its reader. At most kMostOutput
+// octets of frames wait to be sent.
 #pragma once
 
 #include "weir/http/http2_session.hpp"
@@ -96,9 +96,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value that Member::address_changes() (the number of changes of the server's addresses) had
-  // when weir last knew that the server has the connection's address. This was when the connection was
-  // opened, or at the last call of set_address_changes().
+  // Returns the value of Member::address_changes() at the time when the connection was opened, or the value
+  // of the last set_address_changes(). At that time the server still had the connection's address.
   [[nodiscard]] std::uint32_t address_changes() const noexcept { return address_changes_; }
   void set_address_changes(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().

@@ -196,7 +196,7 @@ void Resolver::handle_services(Name& name, const base::Result<net::ServiceAnswer
   auto line = service + (known ? " now has the servers " : " resolves now, to the servers ") +
               list(next.settings.servers) + (known ? "; before: " + list(settings.servers) : "");
   // Logs a change only once. If weir does not use the new servers, for example because it drains, each
-  // further answer is the same change.
+  // further answer shows the same change again.
   if (changed && line != name.reported) report_(name.reported = std::move(line));
   if (changed && change_) change_(next);
   drop_known();

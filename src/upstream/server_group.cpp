@@ -76,8 +76,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       has_priorities_(have_priorities(settings_.servers)) {
   assert(servers.size() == settings_.servers.size());
   const auto* const listed = older;
-  // After a reload that adds or removes probes, all servers start with a new state. Otherwise a server that
-  // is down would stay down without probes, because it waits for a good probe.
+  // After a reload that adds or removes probes, all servers start with a new state. Otherwise, if the reload
+  // removes probes, a server that is down would wait for a good probe forever.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
   // One bit for each older member whose state a new member has already taken over. Two servers may have the

@@ -53,8 +53,8 @@ class Balancer {
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;
-  // For smooth weighted round robin: the credit of each server. This is the number of requests due to the
-  // server by its weight, minus the number of requests that the server got, times the sum of all weights.
+  // For smooth weighted round robin: the credit of each server, (due − got) × the sum of all weights.
+  // `due`: the number of requests due to the server by its weight. `got`: the number that the server got.
   std::vector<std::int64_t> credit_;
 };
 

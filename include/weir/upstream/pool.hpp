@@ -129,7 +129,7 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  // Member::address_changes() (changes of the server's addresses) when the connection was leased or opened.
+  // The value of Member::address_changes() when the connection was leased or opened.
   std::uint32_t address_changes_ = 0;
   std::unique_ptr<net::Stream> stream_;
   std::unique_ptr<Http2ServerStream> http2_;

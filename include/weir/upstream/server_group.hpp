@@ -148,11 +148,12 @@ class ServerGroup {
     const std::shared_ptr<ServerControl> control_;
   };
 
-  // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
-  // before a reload. A server whose name is in both groups keeps what operators changed. If its addresses are
-  // the same, too, it keeps its state. Then requests of `older` count towards `max_in_flight` if `older` has
-  // a `max_in_flight`. But all servers start with a new state if the reload adds or removes `health`. A
-  // changed `limit` starts with nothing used. Throws if TLS cannot be set up as configured.
+  // REQUIRES one element of `servers` for each server in `settings`. Throws if TLS cannot be set up as
+  // configured. `older`: the group of the same upstream before a reload:
+  // * A server whose name is in both groups keeps what operators changed.
+  // * If its addresses are the same, too, it keeps its state, unless the reload adds or removes `health`.
+  // * With the state, it keeps the number of requests in flight, which `older` counted only if the server had
+  //   `max_in_flight` there. If `limit` is the same, it also keeps the used units of `limit`.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;

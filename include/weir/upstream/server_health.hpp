@@ -33,8 +33,8 @@ class ServerHealth {
   // in a row eject the server.
   //
   // If the server is already ejected, a failure extends the ejection only if the request was sent after the
-  // ejection time had passed. A request after that time is a trial (begin_trial()), or all servers are
-  // ejected. The failures of older requests are ignored.
+  // ejection time had passed. Requests after that time are trials (begin_trial()), or are sent because all
+  // servers are ejected. The failures of older requests are ignored.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
   // Records that the server answered, with any status. The answer need not be complete if weir stopped
@@ -54,11 +54,11 @@ class ServerHealth {
   Change moved(bool anew, base::TimePoint now) noexcept;
 
   // Returns true if the ejection time has passed and no other request tries the server. The caller may then
-  // try the server (this is called a trial), and should report the result. Without a report, another request
-  // may try the server after the length of the ejection, the next request after twice that time, and so on.
+  // try the server (this is called a trial), and should report the result. If no result is reported, the
+  // second trial may begin after the length of the ejection, the third one after twice that time, and so on.
   //
-  // `owed`: true if the client has not sent the whole body, and may never send it. A trial with `owed`
-  // prevents only other trials with `owed`, until the length of the last ejection has passed again.
+  // `owed`: true if the client has not sent the whole body, and may never send it. A trial with `owed` keeps
+  // away other requests with `owed` for the length of the last ejection. It never keeps away other requests.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try

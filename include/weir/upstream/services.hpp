@@ -27,8 +27,8 @@ struct ResolvedUpstream {
 [[nodiscard]] UpstreamSettings with_targets(UpstreamSettings settings,
                                             const std::vector<net::ServiceTarget>& targets);
 
-// Returns the servers for with_targets(). A server that `older` has with known addresses keeps these
-// addresses. `older` may be null.
+// Returns the name and the addresses of the server for each target, in the order of with_targets(). If
+// `older` has a server with this name and with known addresses, uses these addresses. `older` may be null.
 [[nodiscard]] std::vector<Server> servers_of(const std::vector<net::ServiceTarget>& targets,
                                              const ServerGroup* older);
 

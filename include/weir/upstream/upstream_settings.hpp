@@ -53,8 +53,9 @@ struct Ejection {
 
 // Settings of the probes of servers.
 struct HealthCheck {
-  std::string path;                   // path of a GET request; empty if `grpc` is set
-  std::optional<std::string> grpc{};  // the service to ask about by gRPC; empty: the whole server
+  std::string path;  // path of a GET request; empty if `grpc` is set
+  // The service to ask about by gRPC. An empty text: the whole server. Nullopt: weir does not use gRPC.
+  std::optional<std::string> grpc{};
   base::Duration interval{2'000'000};
   base::Duration timeout{1'000'000};
   unsigned unhealthy_after = 3;                 // this number of failed probes in a row takes the server down
