@@ -47,7 +47,7 @@ class Upgrade {
 
   // Functions of the program. An Upgrade calls them on the main thread.
   struct Callbacks {
-    // Returns the state that Takeover::carried_state() returns in the new process.
+    // Returns the state that the new process gets from Takeover::carried_state().
     std::function<CarriedState()> carried_state;
     // Returns the sockets of all listeners.
     std::function<std::vector<ListenerSockets>()> listener_sockets;
@@ -65,8 +65,8 @@ class Upgrade {
   };
   struct Timeouts {
     base::Duration start;  // time limit for the new process to become ready
-    // Time limit from the call of Callbacks::pause until the new process serves. Requests wait for their
-    // decision so long. If the time is exceeded, the upgrade fails, and this process decides requests again.
+    // Time limit from the call of Callbacks::pause until the new process serves. Meanwhile requests wait for
+    // their decision. After the time limit, the upgrade fails, and this process decides requests again.
     base::Duration pause;
   };
 
