@@ -219,8 +219,9 @@ class Frame {
                                                                    : kBold);
   }
 
-  // Returns the rule's name. Adds "(shadow)" only if the line has room for it beside the `rest` columns that
-  // follow: the words "would refuse" on the line show the mode, too.
+  // Returns the rule's name, with "(shadow)" if the line then has room for `rest` more columns. Without that
+  // room, omits "(shadow)", because the words "would refuse" on the line show the mode, too. Shortens the
+  // name if even the name alone is too long.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;

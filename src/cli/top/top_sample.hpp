@@ -35,8 +35,8 @@ class Figures {
 
  private:
   std::vector<Series> all_;
-  // For each value of the label `rule`: the indexes in all_ of the series with this value. They speed up sums
-  // over single rules, because there may be a thousand rules.
+  // Maps the name of a rule (the label `rule`) to the indexes of its series in all_. This makes the sum for a
+  // single rule fast, because there may be a thousand rules.
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_rule_;
 };
 
