@@ -22,7 +22,7 @@ struct Settings;
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
 // Returns differences that describe() does not show: API keys in the keys file and their owners, keys that
-// verify tokens, and paths and credentials of webhooks. Secrets are not repeated.
+// verify tokens, and paths and credentials of webhooks. The result contains no secrets.
 [[nodiscard]] std::vector<std::string> unshown_differences(const Settings& before, const Settings& now);
 
 }  // namespace weir::config

@@ -16,7 +16,7 @@ namespace weir::config {
 struct KeyEdit {
   std::optional<policy::ApiKeys::Sha256> digest{};
   std::string id{};  // used if `digest` is absent
-  // The change of the key's owner. The owner of a new key has no values before the change. Absent: remove the
+  // The new values of the key's owner. A new key has no values before the change. Absent: remove the
   // key.
   std::optional<policy::ApiKeyOwnerChange> owner{};
 };

@@ -19,8 +19,9 @@ namespace weir::config {
                      [](const policy::Rule& rule) { return rule.lease.has_value(); });
 }
 
-// Returns the longest time that an upgrade to a new process may take. Within it, the new process becomes
-// ready, and requests pause twice: until the new process has taken over the state, and until it listens.
+// Returns the longest time that an upgrade to a new process may take: the time until the new process is
+// ready, and two pauses of requests. The first pause ends when the new process has taken over the state, the
+// second when it listens.
 [[nodiscard]] inline base::Duration longest_upgrade(const Settings& settings) noexcept {
   return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
 }

@@ -46,8 +46,9 @@ std::vector<std::string> ConfigErrors::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // A similar name is at most one edit away for every three letters of the word, but one edit is always
-  // allowed. A word that needs more edits would be a misleading suggestion.
+  // Allows one edit for every three letters of `word`, at least one, but always fewer edits than `word` has
+  // letters. A name with more edits would be a misleading suggestion. `best` is the lowest number of edits
+  // that is not allowed.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

@@ -270,8 +270,8 @@ class OpenKeys {
   std::size_t begin_ = 0;
   char quote_ = 0;
   bool is_escape_open_ = false;  // true: the next character in quotes is escaped
-  // True while the value of the last key in keys_ is being read, from its "=" on. Within an inline table,
-  // false between two entries of the table.
+  // True from the "=" of the last key in keys_ to the end of the key's value. Within an inline table, false
+  // before the first entry and between entries.
   bool is_value_open_ = false;
 };
 

@@ -70,8 +70,8 @@ std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& s
 }  // namespace
 
 LookupResult look_up_servers(const Settings& settings) {
-  // Looks up addresses and services at the same time, so that silent name servers delay a start by
-  // net::kLongestLookups only once. Slow look-ups of addresses also leave services their full time.
+  // Looks up addresses and services at the same time. If the name servers do not answer, this delays the
+  // start by net::kLongestLookups. Two look-ups in succession would delay it by twice that time.
   auto later = std::async(std::launch::async, [&] { return look_up_services(settings); });
   auto addresses = look_up_addresses(settings);
   auto services = later.get();

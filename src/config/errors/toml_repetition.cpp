@@ -38,7 +38,7 @@ bool is_header(std::string_view line, const ParserStop& stop) {
   return without_blanks(line).starts_with('[') && keys_before(line, offset_of(line, stop.column)).empty();
 }
 
-// Returns the text without each dot that has no name before or after it.
+// Returns the text with only those dots that separate two names: "a.b" for "a..b", ".a.b" and "a.b.".
 std::string without_lone_dots(std::string_view text) {
   std::string kept;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -10,8 +10,8 @@ namespace {
 constexpr std::int32_t kFirstDay = -2;     // in days since 1970-01-01; early enough for every time zone
 constexpr std::int32_t kLastDay = 65'744;  // 2150-01-01
 
-// Returns the zone's offset from UTC at the beginning of a local day: 00:00 UTC of its date, minus the
-// instant at which the local day begins. `day`: the date, in days since 1970-01-01.
+// Returns the zone's offset from UTC at the beginning of a local day. The offset is one hour if the day
+// begins at 23:00 UTC of the day before. `day`: the date, in days since 1970-01-01.
 std::chrono::seconds offset_of(const base::TimeZone& zone, std::int32_t day) {
   const std::chrono::sys_days midnight{std::chrono::days(day)};
   return std::chrono::floor<std::chrono::seconds>(midnight - zone.start_of(midnight));

@@ -7,7 +7,8 @@ namespace weir::config {
 
 namespace {
 
-// Parses a number that `unit` follows, such as "10%". Returns nullopt for any other text.
+// Returns the number in a text such as "10%", which is a number and `unit`. Returns nullopt for any other
+// text.
 std::optional<unsigned> number_before(std::string_view unit, std::string_view text) {
   unsigned number = 0;
   const auto* const end = text.data() + text.size();

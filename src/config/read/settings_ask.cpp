@@ -10,7 +10,8 @@ namespace weir::config {
 
 namespace {
 
-// Reports a mistake about a key that listeners of this kind do not use. `where`: the listeners that use it.
+// Reports a mistake about a key that this listener does not use. `where`: the setting of the listeners that
+// use the key, such as serves = "rls".
 void refuse_key(const TableReader& table, const char* key, const std::string& where) {
   table.mistake(key, "only a listener with " + where + " uses this; expected " + where +
                          " beside it, or remove this key");

@@ -66,7 +66,8 @@ void watch_file(const ReadContext& context, const std::string& file);
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
                                                                 ReadContext& context);
-// Adds `address` to ReadContext::taken. Reports a mistake if an earlier listener has the same address.
+// Adds `address` to ReadContext::taken. Reports a mistake if `address` collides with that of an earlier
+// listener.
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
 // Reads the keys of a listener that say what it serves. Must be called after `address` and `tls` were read.
 void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadContext& context);
@@ -90,8 +91,9 @@ void read_ask(const TableReader& table, net::ListenerSettings& listener, ReadCon
                                                      const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    ReadContext& context);
-// Reports a mistake if some request certainly gets more than kMaxCharges charges, or if the rules have more
-// different limits than one process can hold. `tables`: the tables of the rules, in the same order.
+// Reports a mistake if all requests that a rule matches get more than kMaxCharges charges. Also reports a
+// mistake if the rules have more different limits than one process can hold. `tables`: the tables of the
+// rules, in the same order.
 void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule> rules);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
@@ -136,8 +138,8 @@ void read_reserve(const TableReader& cost, policy::Rule& into);
 [[nodiscard]] std::vector<policy::CostTerm> read_terms(const TableReader& table, std::string_view key,
                                                        std::string_view sample);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge. The
-// algorithms leaky_bucket, concurrency and adaptive_concurrency cannot. Also reports charge.grpc_status
-// beside a cost that the response reports.
+// algorithms leaky_bucket, concurrency and adaptive_concurrency cannot. Also reports a mistake if the rule
+// has both charge.grpc_status and a cost that the response reports.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 // Reads `penalty`. Must be called after the rule's limiters were read.
 void read_penalty(const TableReader& rule, policy::Rule& into);
@@ -163,8 +165,8 @@ void read_named(const TableReader& table, std::string_view key, NameKind kind,
                 std::vector<policy::NamedText>& into);
 // Reads the settings `domains` and `descriptor` of a match.
 void read_question_conditions(const TableReader& table, const ReadContext& context, policy::Match& match);
-// Reports a mistake if the rule needs a descriptor, so that it applies to questions only, and has `bandwidth`
-// or `messages`. Questions have no body and no messages.
+// Reports a mistake if a rule that needs a descriptor has `bandwidth` or `messages`. The rule then applies
+// to questions only, and questions have no body and no messages.
 void check_questions(const TableReader& table, const policy::Rule& rule);
 // Reads `overdraft`. With this setting, a question (a request for a decision, from a program that asks weir)
 // is charged its whole cost, even if that cost exceeds the rule's limit. Must be called after all other

@@ -54,8 +54,8 @@ struct Limiters {
 [[nodiscard]] std::string not_in_redis(const Method& method);
 
 // Reads the settings limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: the number of
-// weirs among which the limit is divided; 0: do not divide it. `least_burst_or_queue`: the lower bound of the
-// default of burst or queue. After a mistake, the limiter has arbitrary numbers.
+// weirs among which the limit is divided; 0: do not divide it. `least_burst_or_queue`: the minimum burst or
+// queue if `table` itself does not set it. After a mistake, the limiter has arbitrary numbers.
 [[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
                                      std::uint64_t least_burst_or_queue = 0);
 // Returns the setting from which Limiters::burst_or_queue is read: "queue" for a leaky bucket, "burst" for

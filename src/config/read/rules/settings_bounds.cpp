@@ -9,7 +9,7 @@ namespace weir::config {
 
 namespace {
 
-// Reports a mistake if some request certainly gets more than kMaxCharges charges.
+// Reports a mistake if all requests that a rule matches get more than kMaxCharges charges.
 void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<const policy::Rule> rules) {
   const auto* rule = policy::first_beyond(rules, limit::kMaxCharges);
   if (rule == nullptr) return;
