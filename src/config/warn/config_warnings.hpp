@@ -46,7 +46,7 @@ void warn_of_keys(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_matches(const Settings& settings, ConfigWarnings& warnings);
 
 // Returns true if another rule limits each client address for the same requests. A rule with one counter for
-// all clients is not enough, because one client could use up its limit for everybody.
+// all clients is not enough, because one client could use up the limit for all others.
 [[nodiscard]] bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings);
 // Returns true if an override has a higher limit for clients that send a certain header or query parameter.
 [[nodiscard]] bool has_chosen_override(const policy::Rule& rule);

@@ -82,9 +82,9 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
          names_cover(wide.descriptor, narrow.descriptor, std::equal_to<>());
 }
 
-// Returns true if each body that meets the conditions of `narrow` meets those of `wide`. If their max_body
-// differs, returns false unless `wide` has no body_contains, because weir searches only the first max_body
-// bytes for the words.
+// Returns true if each body that meets the conditions of `narrow` meets those of `wide`. If `wide` has
+// body_contains, `narrow` must have the same max_body, because weir searches only the first max_body bytes
+// for the words.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
   return names_cover(wide.json, narrow.json, std::equal_to<>()) &&
          (wide.body_words.empty() ||

@@ -56,9 +56,9 @@ bool is_chosen(Attribute attribute) {
 }
 
 // Suggests a replacement for a part of a key that has unused alternatives, such as "user|ip" for "ip|user".
-// First come the alternatives that some requests lack and that clients cannot choose. One alternative follows
-// that every request has or that clients choose: Ip if the part has it. If there are no alternatives of the
-// first kind, suggests to make each alternative a part of its own.
+// The suggestion begins with the alternatives that some requests lack and clients cannot choose. It ends with
+// one of the other alternatives: Ip if the part has Ip. If all alternatives are of the other kind, suggests
+// to make each alternative a part of its own.
 std::string suggested_part(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -75,7 +75,8 @@ std::string suggested_part(const policy::KeyPart& part) {
   return text_of(first);
 }
 
-// Warns of alternatives that are never used, because they follow an attribute that every request has.
+// Warns of alternatives in a part of a key that are never used: an attribute that every request has precedes
+// them, as in "ip|user".
 void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
   for (const auto& part : rule.key) {
     const auto present = std::find_if(part.begin(), part.end(), is_of_every);
@@ -271,9 +272,9 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns the first half of the advice, up to and including "or": how to write the part so that no client can
-// omit it. Returns an empty text if clients can invent values for the part. They could then avoid the rule
-// even if they cannot omit the part.
+// Returns advice on how to write the part so that no client can omit it: "write …, or ". Returns an empty
+// text if clients can invent values for the part, because they can then avoid the rule without omitting the
+// part.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -28,7 +28,8 @@ void warn_of_idle_settings(const Settings& settings, ConfigWarnings& warnings) {
                              "bodies and no messages");
 }
 
-// Returns true if listeners answer questions, but only those of Envoy's rate limit calls.
+// Returns true if listeners answer questions, and each of these listeners answers only rate limit calls of
+// Envoy.
 bool answers_only_envoy(const Settings& settings) {
   using net::Serves;
   return answers_questions(settings) && std::none_of(settings.listeners.begin(), settings.listeners.end(),
@@ -55,7 +56,8 @@ void warn_of_unknown_ends(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
-// Warns of rules that no request can meet. Questions need no route, so any rule may apply to them.
+// Warns of rules that apply to no request. If a listener answers questions, any rule may apply, because
+// questions need no route.
 void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
   if (answers_questions(settings)) return warn_of_idle_settings(settings, warnings);
   for (const auto& rule : settings.rules)

@@ -85,10 +85,10 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
                                                       : "no client has without a [client] keys file"));
 }
 
-// Warns of tiers that an API key has but no rule or route mentions. Warns of nothing if the key of a rule or
-// upstream contains the tier. If no rule or route mentions any tier, another configuration probably uses the
-// same keys file for its tiers. In that case, warns only of tiers whose keys have no user, organisation or
-// service.
+// Warns of tiers that an API key has but no rule or route mentions. Never warns if the key of a rule or the
+// hash_key of an upstream contains the tier. If no rule or route mentions any tier, another configuration
+// probably uses the same keys file for its tiers. In that case, warns only of tiers whose API keys have no
+// user, organisation or service.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;

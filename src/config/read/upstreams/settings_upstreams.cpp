@@ -219,7 +219,8 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-// Reads `tls`. If a server has no own name for its certificate, sets the name that the certificate must have.
+// Reads `tls`. For each server that uses TLS, sets the name that the server's certificate must have, unless
+// the server already has such a name.
 void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
   settings.tls.ca = readable_file(table, "ca", context);
