@@ -41,10 +41,10 @@ struct CorsSettings {
 // The three functions below append field lines to `lines`, each with its CRLF. `lines` must already hold all
 // other field lines that weir adds to the answer.
 
-// Used for an answer that weir itself creates. Permits the page to read the status, the body and the fields
-// in `lines`.
+// Used for an answer that weir itself creates. Permits pages of permitted origins to read the status, the
+// body and the fields in `lines`.
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request);
-// Used for the answer to a preflight. Permits the method and the fields that the page asks for.
+// Used for the answer to a preflight. Permits the method and the fields that the preflight names.
 void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
 // Used for an answer of a server. The server itself decides which pages may read the answer. Permits pages of
 // permitted origins to read the fields in `lines`, too. Appends nothing if `lines` is empty.

@@ -1,5 +1,6 @@
-// Writes the head of a request that somebody describes. An administrator does so with `weir explain`, and a
-// program does so in a question. weir parses the text like the head of a real request. Pure.
+// Writes the head of a request that weir did not receive, from its description. An administrator describes
+// requests with `weir explain`, a program in questions. weir parses the text like the head of a real request.
+// Pure.
 #pragma once
 
 #include <optional>

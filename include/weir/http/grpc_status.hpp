@@ -22,9 +22,9 @@ inline constexpr unsigned kMostGrpcStatus = 16;
 // Returns all names with their numbers: "OK (0), CANCELLED (1), …".
 [[nodiscard]] std::string grpc_status_names();
 
-// Returns the gRPC status of a response if its head decides the status. A trailers-only response states its
-// status in the head. An HTTP status other than 200 corresponds to a gRPC status. Returns nullopt if trailers
-// may follow, because the trailers then decide the status.
+// Returns the gRPC status of a response if its head decides the status. The head decides if it has the field
+// grpc-status or an HTTP status other than 200, or if no trailers can follow. Otherwise returns nullopt,
+// because the trailers then decide.
 [[nodiscard]] std::optional<unsigned> grpc_status_in_head(const ResponseHead& head) noexcept;
 // Returns the status in a trailer section. A missing or unknown status is UNKNOWN.
 [[nodiscard]] unsigned grpc_status_in_trailers(std::string_view lines) noexcept;

@@ -29,8 +29,8 @@ class Http2FloodGuard {
   void note_work() noexcept { ++work_; }
   // Counts a DATA frame that weir sends, with `octets` octets of a body. Each such frame permits kPerWork
   // more cheap frames. `cut`: true if the client's windows permitted no larger frame. The cheap frames
-  // that a cut frame permits may include only one WINDOW_UPDATE for each kPerUpdate octets. If more were
-  // permitted, a client could request a long answer octet by octet (CVE-2019-9511).
+  // that a cut frame permits may include only one WINDOW_UPDATE for each kPerUpdate octets of the frame. If
+  // more were permitted, a client could request a long answer octet by octet (CVE-2019-9511).
   void note_sent(std::size_t octets, bool cut) noexcept {
     if (!cut) return note_work();
     ++sent_;

@@ -113,8 +113,8 @@ enum class Http2Side : std::uint8_t { Server, Client };
 
 class Http2Session {
  public:
-  // The number of frames of unknown types that a server may send without a frame of a response in between. If
-  // the server sends more, the connection ends. Http2FloodGuard bounds the frames of clients.
+  // The number of frames of unknown types that a server may send without a DATA or HEADERS frame in between.
+  // If the server sends more, the connection ends. Http2FloodGuard bounds the frames of clients.
   static constexpr std::uint32_t kMostUnknown = 1000;
 
   // Creates one end of a connection. `events` must outlive the session. A client's session forbids the server
@@ -191,7 +191,7 @@ class Http2Session {
   // use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
-  std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message
+  std::uint32_t unknown_ = 0;  // frames of unknown types since the last DATA or HEADERS frame
   std::int32_t unsent_ = -1;   // ID of the last stream whose request could not be sent; -1: none
   bool peer_goes_away_ = false;
   std::exception_ptr thrown_;  // the exception that a callback has thrown
