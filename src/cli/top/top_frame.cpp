@@ -23,7 +23,8 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. If the name shows only the kind of the key, such as "api_key", adds a digest.
+// Returns the name of a client. Adds the beginning of the digest if the name is empty, or contains "api_key"
+// or a colon, as "user:anna" does.
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;
