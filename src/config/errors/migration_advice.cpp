@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 8> kCounts{
     "rate", "average", "requests", "count", "max_requests", "quota", "requests_per_unit", "max_tokens"};
 constexpr std::array<std::string_view, 9> kPeriods{
     "period", "window", "window_size", "per", "interval", "time_window", "unit", "fill_interval", "duration"};
-// Settings of other proxies that name the period of a rate and whose value is the number of requests, such as
+// Settings of other proxies whose name is the period of a rate, and whose value is the number of requests:
 // `minute = 100`.
 constexpr std::array<std::string_view, 5> kUnits{"second", "minute", "hour", "day", "month"};
 
