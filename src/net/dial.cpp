@@ -132,8 +132,8 @@ void Dial::begin() {
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // Shortens the head start (the wait before the next address) by one tick, because a watchdog deadline fires
-  // up to two ticks late. This matters if `patience` is short.
+  // The next address is tried after the head start. A watchdog deadline fires up to two ticks late. One tick
+  // less makes the attempt at most one tick early or late, which matters if `patience` is short.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
@@ -169,8 +169,8 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // The largest number of handshake steps in a row. The handshake must process all available input, because
-  // the reactor reports new input only once.
+  // try_handshake() returns in_progress if it has not processed all input. The reactor does not report this
+  // input again, so the loop calls try_handshake() until all is processed, but at most kMostPieces times.
   constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
   for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)

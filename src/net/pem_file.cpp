@@ -34,7 +34,7 @@ std::vector<std::string_view> labels_in(std::string_view text) {
 }
 
 struct Words {
-  std::string_view label;   // the end of the PEM labels of this kind of file
+  std::string_view label;   // every PEM label in this kind of file ends with this text
   std::string_view marker;  // a PEM line that every file of this kind contains
   std::string_view tool;    // the openssl command that converts other formats to this kind of file
   std::string_view swapped;

@@ -87,8 +87,8 @@ int Reactor::add(Port& port) noexcept {
   return error;
 }
 
-// Makes epoll report when the socket is writable. epoll also reports a socket that has become writable since
-// the last write.
+// Makes epoll report when the socket becomes writable. If the socket is writable already, epoll reports this
+// once.
 int Reactor::report_room(Port& port) noexcept {
   return control(port, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 }
@@ -97,8 +97,8 @@ void Reactor::forget(Port& port) noexcept {
   epoll_event unused{};
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, port.fd_, &unused);
   if (--ports_ > 0 || !work_) return;
-  // If the last work ended here, Asio would stop the io_context at once, even outside of run(). A later run()
-  // would then do nothing.
+  // work_ is reset later, from the event loop. If it was the last work and was reset here, Asio would stop
+  // the io_context even outside of run(). A later run() would then do nothing.
   asio::post(executor_, [this] {
     if (ports_ == 0) work_.reset();
   });
@@ -146,8 +146,9 @@ void Reactor::turn() {
   while (!reported_.empty()) dispatch(reported_.front());
 }
 
-// Resumes one coroutine that waits for the events of this port, or removes the port from the list. A resumed
-// coroutine may destroy any Port object, this one too, which removes the object from the list.
+// Resumes one coroutine that waits for the events of this port. If there is none, removes the port from
+// reported_. A resumed coroutine may destroy any Port object, even this one. A destroyed Port removes itself
+// from reported_.
 void Reactor::dispatch(Port& port) {
   if (const auto reader = Port::release(port.readable_, port.reader_)) return reader.resume();
   if (const auto writer = Port::release(port.writable_, port.writer_)) return writer.resume();

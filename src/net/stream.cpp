@@ -318,7 +318,7 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
   ec = {};
   const auto size = first.size() + second.size();
   if (size < owed_)
-    ec = StreamError::WriteOwed;  // the argument is shorter than the unsent rest, so it is another text
+    ec = StreamError::WriteOwed;  // the caller's text is shorter than the unsent rest, so it is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
   // If a plain socket accepted no octet of a new text, the text has not begun, and no rest is owed. With TLS,

@@ -32,9 +32,8 @@ struct Stream::Tls {
 
   Tls(SSL_CTX* context, int socket);
   Tls(const TlsTarget& target, int socket);
-  // Frees the SSL object. If weir is the client, first marks the session as shut down, so that it can be
-  // resumed even if the connection ended without close_notify. Truncated answers are detected in other ways:
-  // by their framing, or by the missing close_notify.
+  // Frees the SSL object. If weir is the client, first marks the connection as shut down. Without the mark,
+  // OpenSSL would not resume the session of a connection that ended without close_notify.
   ~Tls() {
     if (SSL_is_server(ssl) == 0) SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);

@@ -211,7 +211,7 @@ int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPH
 // once, because an observer could link connections that show the same ticket (RFC 8446 §C.4).
 //
 // A new ticket of TLS 1.3 would begin the session's lifetime anew, and reconnections could prolong the
-// session forever. So the session that the client resumes has only the rest of its lifetime left.
+// session forever. So this function sets the lifetime of the resumed session to the rest of the old lifetime.
 SSL_TICKET_RETURN admit_session(SSL* ssl, SSL_SESSION* session, const unsigned char*, std::size_t,
                                 SSL_TICKET_STATUS status, void*) {
   if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
@@ -250,9 +250,9 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
 }
 
 // Makes existing sessions invalid when the authorities or their revocation lists change, or when the value of
-// `client_auth` changes. OpenSSL does not verify the client's certificate again when a session is
-// resumed. So the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and
-// of the content of both files. Returns false on an error.
+// `client_auth` changes. OpenSSL does not verify the client's certificate again when a session is resumed. So
+// the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the value of `client_auth` and
+// the content of both files. Returns false on an error.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {

@@ -45,8 +45,8 @@ class IdleRecords {
     if (self.too_many()) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
   }
 
-  // The number of records minus twice the number of reads that returned data, at least 0. A read that returns
-  // data subtracts the record of that data, and one record without data.
+  // Each record adds 1. Each read that returned data subtracts 2: the record of the data, and one record
+  // without data. Never falls below 0.
   unsigned surplus_ = 0;
 };
 
