@@ -35,7 +35,7 @@ class ClientSurges {
   struct Client {
     NamedClient name;
     Surge surge;
-    std::uint64_t total = 0;  // refusals since this object began to watch the client
+    std::uint64_t total = 0;  // refusals since ClientSurges began to watch the client
     std::uint64_t fresh = 0;  // refusals since the last update()
     // refusals of the client that this one replaced; decides only which client is replaced next
     std::uint64_t inherited = 0;

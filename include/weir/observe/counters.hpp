@@ -170,8 +170,8 @@ class alignas(64) Counters {
   void clear_rule(limit::RuleIndex rule) noexcept;
   void clear_upstream(std::size_t upstream) noexcept;
 
-  // Each status from 100 to 599 has a counter of its own. All other statuses share a counter, which is
-  // reported as kOtherStatus.
+  // Each status from 100 to 599 has a counter of its own. Requests without an answer count as kNoStatus. All
+  // other statuses share a counter, which is reported as kOtherStatus.
   static constexpr unsigned kNoStatus = 0;
   static constexpr unsigned kFirstStatus = 100;
   static constexpr unsigned kLastStatus = 599;
@@ -197,7 +197,8 @@ class alignas(64) Counters {
   Tally queue_displaced;
   // requests refused because a client with fewer queued requests took their place in the queue
   Tally queue_levelled;
-  Tally queue_overdue;       // requests refused because max_wait passed while other requests departed
+  // requests refused because they waited for max_wait, or could not depart within max_wait any more
+  Tally queue_overdue;
   Tally store_failures;      // decisions, and charges of streams, for which Redis did not answer in time
   Tally preflights;          // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
