@@ -83,7 +83,8 @@ int choose_acme(SSL*, const unsigned char** out, unsigned char* size, const unsi
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Does nothing, in place of the callback of the listener's context, which would choose a certificate by name.
+// Replaces the callback of the listener's context, which would choose a certificate by the requested name.
+// Keeps the certificate of the challenge.
 int keep_context(SSL*, int*, void*) {
   return SSL_TLSEXT_ERR_OK;
 }

@@ -226,7 +226,8 @@ std::size_t Stream::read_records(char* at, std::size_t size, ErrorCode& ec) {
   return got;
 }
 
-// Reads from one record. Returns 0 only with an error.
+// Returns data of one TLS record: decrypts what has arrived, and reads from the socket if that is no whole
+// record. Returns 0 only with an error.
 std::size_t Stream::read_record(char* at, std::size_t size, ErrorCode& ec) {
   if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left, so read from the socket first
   if (ec) return 0;

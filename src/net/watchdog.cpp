@@ -43,9 +43,9 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// Sets the timer for the next tick, one tick length after the last tick began, even if the last tick began
-// late. So a delayed worker does not make up for missed ticks. Deadlines that were set during the delay count
-// from the last tick before the delay, and extra ticks would end these deadlines too early.
+// Sets the timer, which begins or continues a tick. A tick begins at least kTick after the previous one, so a
+// delayed worker does not make up for missed ticks. A deadline that is set during a delay counts from the
+// last tick before the delay, so extra ticks would end it too early.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
