@@ -4,7 +4,7 @@
 
 namespace weir::observe {
 
-// Returns how long events must stay below the bound before a surge ends: `lasting` or the bound's period,
+// Returns how long events must not be too frequent before a surge ends: `lasting` or the period of `above`,
 // whichever is longer. If a surge ended sooner, a new one would often follow. A period above kMost counts as
 // kMost, so that an alert on a daily limit does not wait a day.
 base::Duration Surge::calm() const noexcept {

@@ -199,8 +199,8 @@ class alignas(64) Counters {
   Tally queue_levelled;
   // requests refused because they waited for max_wait, or could not depart within max_wait any more
   Tally queue_overdue;
-  Tally store_failures;      // decisions, and charges of streams, for which Redis did not answer in time
-  Tally preflights;          // CORS preflights, for which no rule was asked
+  Tally store_failures;  // decisions, and charges for a stream's events, without an answer of Redis in time
+  Tally preflights;      // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
   AskTallies ask;            // the questions that weir answered
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.

@@ -22,7 +22,7 @@ class History {
   void note(std::span<const std::uint64_t> totals);
 
   // Replaces the series. `from` has the old index of each new series; nullopt for a series that did not exist
-  // before. A series without an old index grows by zero until the next note(), which stores its first total.
+  // before. A new series has grown by 0 in all stored steps, and the next note() only stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }

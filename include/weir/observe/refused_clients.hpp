@@ -39,7 +39,7 @@ class RefusedClients {
   // (Rule::index). Rules that were counted before keep their counts. Thread-safe.
   void watch(std::span<const limit::RuleIndex> rules);
   // Moves a rule's counts since the last call of take() to `counts`. Leaves `counts` unchanged if the rule is
-  // not watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
+  // not watched. Thread-safe. REQUIRES: `counts` has counted nothing, and its capacity is kCounters.
   void take(limit::RuleIndex rule, SpaceSaving& counts);
   // Clears a rule's counts. Must be called when another rule gets this index (Rule::index). Thread-safe.
   void forget(limit::RuleIndex rule);

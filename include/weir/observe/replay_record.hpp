@@ -8,11 +8,13 @@
 //   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
 // `"first":true` is in the first line about a key table that began empty. If no line has it, the log is
-// incomplete. Absent, zero and false values are left out, and a `factor` (in percent) of 100 as well. A
-// line's `time` is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the
-// machine's clock (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's
-// clock. `turn` is a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API
-// keys appear only as digests.
+// incomplete. Absent, zero and false values are left out, and a `factor` (in percent) of 100 as well.
+//
+// A line's `time` is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the
+// machine's clock (behind if negative). The rules were evaluated `asked_us` after `time`, and a charge
+// was changed `at_us` after `time`, both by weir's clock. `turn` is the timestamp of the charge or change
+// (limit/hybrid_timestamp.hpp), minus the first timestamp of its instant. `asks` is policy::Rule::asks, a
+// digest of what the rule reads. API keys appear only as digests.
 //
 // A reset of a key has a separate line, which has no fields except the time and "replay":
 //

@@ -3,7 +3,7 @@
 //
 //   quiet ── more than `above` within its period, for as long as `lasting` ──► firing ── repeated every
 //     ▲                                                                          │        `repeat`
-//     └──────── no more than `above`, for `lasting` and at least calm() ─────────┘
+//     └──────── no more than `above`, for as long as calm() (surge.cpp) ─────────┘
 #pragma once
 
 #include "weir/base/time.hpp"
