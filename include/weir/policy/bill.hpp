@@ -77,8 +77,8 @@ struct ChargeRef {
   std::size_t index = 0;
   friend bool operator==(const ChargeRef&, const ChargeRef&) = default;
 };
-// Returns the charge of the rule that logs show: the first charge that refuses, or the first charge if none
-// refuses. A rule has several charges if it applies to several descriptors.
+// Returns the charge that logs show for the rule: its first charge that is refused, or its first charge if
+// none is. A rule has several charges if it applies to several descriptors.
 [[nodiscard]] ChargeRef charge_of(std::span<const Bill* const> bills, const Rule& rule) noexcept;
 
 }  // namespace weir::policy

@@ -16,9 +16,9 @@
 
 namespace weir::policy {
 
-// Writes the text into the buffer `room`, and cuts the text to the buffer's size. Returns a view of the
-// buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES: name_key() returns a
-// key for the request.
+// Writes the text for the request's client into the buffer `room`, and cuts the text to the buffer's size.
+// Returns a view of the buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES:
+// name_key() returns a key for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
                                             const Request& request) noexcept;
 

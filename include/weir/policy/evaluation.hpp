@@ -167,8 +167,9 @@ class Evaluation {
 // Does the same as decide(), but only with the charges that concern one descriptor of a question: those of
 // the descriptor, and those of the whole question. `descriptor`: its index in Request::descriptors.
 //
-// If any descriptor is refused, nothing is charged, so `remaining` then includes the units that the question
-// would have cost. `reset_after` still includes the time in which these units refill.
+// If any descriptor is refused, nothing is charged, but the outcomes of admitted charges are as if they were
+// made. So this function adds the uncharged units to `remaining`. It does not correct `reset_after`, which is
+// then too long.
 [[nodiscard]] Decision decide_for_descriptor(std::span<const Bill* const> bills, base::TimePoint now,
                                              std::size_t descriptor) noexcept;
 

@@ -49,9 +49,9 @@ struct ExplainTime {
   base::TimePoint machine;  // the time by the machine's clock, which the dates in tokens use
 };
 
-// Chooses a host if the description of the request gives none. Returns the host of the first route that would
-// match if the request had the route's host. Returns "localhost" if that route needs no host, or if no route
-// matches. Returns nullopt if the description gives a host.
+// Chooses a host for a request whose description gives none. Tries a host of each route in turn, and returns
+// the first with which the route matches. The host of a route without hosts is "localhost". Also returns
+// "localhost" if no route matches. Returns nullopt if the description gives a host.
 [[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                                         std::span<const Route> routes,
                                                         const ClientSettings& settings,

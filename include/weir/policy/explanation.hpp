@@ -57,7 +57,7 @@ struct RuleExplanation {
   bool applies = false;
   std::string why{};                 // why the rule does not apply, or why Redis has no answer
   std::vector<std::string> key{};    // the key's parts if the rule applies: "user:ada"
-  std::vector<std::string> parts{};  // the attributes of the rule's key, in the same order
+  std::vector<std::string> parts{};  // the parts of the rule's key, as configured: "user"
   limit::Cost cost = 0;
   std::vector<LimitState> limits{};
 };

@@ -89,7 +89,7 @@ struct ClientIdentity {
   std::string_view region;               // region of `address` (ISO 3166-2): "CH-GE"
   std::string_view asn;                  // autonomous system of `address`: "AS3303"
   std::string_view certificate_subject;  // like Credentials::certificate_subject
-  std::string_view certificate;          // like Credentials::certificate; set only if a route writes it
+  std::string_view certificate;          // like Credentials::certificate; set only if a route uses it
   // A bearer token that is not verified yet; empty if the request has no token or the token was verified.
   // While the token is unverified, the attributes that are claims are empty.
   std::string_view token;
