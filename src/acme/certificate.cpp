@@ -120,7 +120,8 @@ bool give_serial(X509* certificate) {
          ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1;
 }
 
-// Makes a self-signed certificate with the extensions `further`, as PEM, with its key in front.
+// Makes a self-signed certificate, as PEM, with its key in front. `further`: an extension in addition to the
+// list of names; null: none.
 base::Result<std::string> self_signed(const Names& names, const Extension& further,
                                       std::chrono::seconds lifetime) {
   const auto key = make_key();

@@ -185,8 +185,8 @@ base::Result<void> Client::await_proof(const std::string& authorization) {
   }
 }
 
-// Asks for the order again and again while its status is `passing` or Processing. Returns an error if the
-// status is Invalid afterwards.
+// Reads the order again and again until its status is neither `passing` nor Processing. Returns an error if
+// the status is then Invalid.
 base::Result<Order> Client::await(Placed placed, Status passing) {
   for (unsigned round = 0; placed.order.status == passing || placed.order.status == Status::Processing;
        ++round) {

@@ -71,8 +71,8 @@ std::string joined(const Names& names) {
   return text;
 }
 
-// Returns true if a listener can use the file, which must have a key, and the certificate of this key with
-// its chain.
+// Returns true if a listener can use the file. A usable file has a key, and the key's certificate with its
+// chain.
 bool is_usable(const std::string& file) {
   const net::TlsContext context(SSL_CTX_new(TLS_server_method()));
   return !context ||

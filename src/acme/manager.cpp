@@ -64,7 +64,7 @@ void Manager::configure(std::optional<Settings> settings, std::vector<Names> cer
   {
     const std::lock_guard lock(mutex_);
     if (work == work_ || (work && work_ && *work == *work_)) return;
-    // started before the new work is stored: if the system provides no thread, the next reload tries again
+    // The thread starts before the new work is stored. If it cannot start, the next reload thus tries again.
     if (work && !thread_.joinable()) thread_ = std::thread([this] { run(); });
     work_ = std::move(work);
     stop_.request_stop();
@@ -177,8 +177,9 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   const bool is_signed = known.renew_at != SysTime();
   if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at && std::exchange(may_ask_, false))
     ask_when(work.settings, known, stop);
-  // Any certificate that an authority signed counts here, even one for other names or from another authority.
-  // Otherwise two weirs that share a folder but not the settings would make each other order again and again.
+  // After an order succeeded, weir waits even if the certificate is for other names or from another
+  // authority. Otherwise two weirs that share a folder but not the settings would make each other order again
+  // and again.
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
     const auto retry = folder.retry(names, work.settings.directory);
@@ -194,7 +195,7 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
                       in_words(names));
     return;
   }
-  // another weir may have ordered, or failed, since this weir read the file
+  // another weir may have ordered the certificate, or failed to do so, since this weir read the file
   if (net::stamp_of(certificate_file(work.settings.folder, names)) != known.stamp || must_wait()) return;
   const auto account = folder.account();
   if (!account) return complain(account.error().message);

@@ -29,7 +29,7 @@ struct ExternalAccount {
 
 struct Settings {
   std::string directory;  // URL of the authority's directory, "https://…"
-  std::string email{};    // address of a person for the authority; empty: none
+  std::string email{};    // e-mail address that weir gives to the authority; empty: none
   std::string folder;     // where weir keeps the account's key, certificates and pending challenges
   ChallengeKind challenge = ChallengeKind::Http01;
   std::string
