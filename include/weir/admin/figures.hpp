@@ -21,8 +21,8 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that refund or correct charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
-  // gaps that Redis dropped because a key had too many. A gap is a free slot between units that were taken in
-  // advance (docs/design/prefetch.md).
+  // gaps that Redis dropped because a key had too many. A gap is free time in a bucket: the slots of
+  // units that were taken in advance and then refunded (docs/design/prefetch.md).
   std::uint64_t gaps_lost = 0;
 };
 
@@ -31,10 +31,11 @@ struct LeaseFigures {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // units that were spent and then refunded
-  std::uint64_t returned = 0;
-  std::uint64_t lost = 0;
-  std::uint64_t held = 0;     // units that weir has now and has not spent
-  std::uint64_t crowded = 0;  // how often the cache had no room for a key's units
+  std::uint64_t returned = 0;  // unspent units that were refunded in Redis
+  std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
+  std::uint64_t held = 0;      // units that weir has now and has not spent
+  // how often weir took no units in advance because it had no room for another key
+  std::uint64_t crowded = 0;
 };
 
 // One server of an upstream.
@@ -123,7 +124,7 @@ struct AlertFigures {
   bool firing = false;
   bool per_client = false;    // true: the alert watches each client of a rule separately (ClientRefusals)
   std::uint64_t clients = 0;  // per_client: number of clients for which the alert fires now
-  // per_client: clients that were not watched, or no longer watched, because there was no room
+  // per_client: how often weir dropped or ignored a client, because it watches only a fixed number of clients
   std::uint64_t replaced = 0;
   // per_client: how often a client exceeded the rate while the alert already fired for max_clients clients
   std::uint64_t unreported = 0;

@@ -189,7 +189,7 @@ struct Sources {
   // Changes the keys file and the keys in use. Calls ApiKeyDone on the server's thread after the file was
   // written, or before `change_api_key` returns if weir refuses the change at once.
   std::function<void(const ApiKeyRequest&, ApiKeyDone)> change_api_key;
-  // If a change takes longer, the reply says that the change continues.
+  // How long a request waits for its change. If the change takes longer, the reply says that it continues.
   base::Duration longest_api_key_change{0};
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
   // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.

@@ -24,8 +24,8 @@ std::string written(base::TimePoint at) {
   return {text.data(), std::strftime(text.data(), text.size(), "%FT%TZ", &parts)};
 }
 
-// Returns the name of the setting that names the alert's subject: "rule", "upstream" or "store". Messages use
-// the same name.
+// Returns the kind of the alert's subject: "rule", "upstream" or "store". The configuration and the messages
+// use this word as the key of the subject.
 const char* subject_name(AlertOn on) {
   constexpr std::array<const char*, 4> kNames{"rule", "rule", "upstream", "store"};
   return kNames[static_cast<std::size_t>(on)];

@@ -34,8 +34,8 @@ struct Alert {
   std::shared_ptr<net::NameLookup> lookup = std::make_shared<net::NameLookup>();
 
   // The next two members are used only if the alert watches the clients of a rule (AlertOn::ClientRefusals).
-  // Such an alert has no surge and no messages of its own. It owns one alert for each client whose alert
-  // fires or has a message to send.
+  // Such an alert does not use `surge` and `delivery`. It owns one alert for each client whose alert fires or
+  // has a message to send.
   std::optional<observe::ClientSurges> clients{};
   std::vector<std::shared_ptr<Alert>> of_clients{};
   // Set only if this is the alert for one client. Such an alert shares its settings, figures and look-ups

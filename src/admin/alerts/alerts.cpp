@@ -76,7 +76,8 @@ void Alerts::Impl::post_what_is_due() {
 
 net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
-  // Holds a reference to the TLS context, because the alert may get another context meanwhile.
+  // Holds a reference to the TLS context, because read_authorities() may replace the alert's context during
+  // the post.
   const auto tls = net::share(alert->tls.get());
   Post::End end;
   try {

@@ -1,4 +1,4 @@
-// The metrics of questions, and of the permits that some of them leave open.
+// The metrics of questions and permits.
 #include "admin/metrics/metrics_page.hpp"
 
 namespace weir::admin {

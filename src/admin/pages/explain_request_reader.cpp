@@ -118,7 +118,7 @@ ExplainRequestFault read_explain_request(std::string_view text, policy::ExplainR
   explain_request.host.reset();
   for (const auto& [name, value] : json_value.as_object())
     if (auto fault = take_member({name.data(), name.size()}, value, explain_request)) return fault;
-  // A question needs no route, so weir assumes no host for it.
+  // A question needs no host. Without an empty host, weir would choose a host for it.
   if (explain_request.question && !explain_request.host) explain_request.host.emplace();
   return std::nullopt;
 }
