@@ -29,18 +29,18 @@ struct Answer {
   std::optional<std::uint64_t> remaining{};
   std::optional<std::uint64_t> retry_after_seconds{};  // set if waiting helps; rounded up
   std::optional<base::Duration> reset_after{};
-  base::Duration wait{0};      // how long the asker must delay the request
-  std::string fields{};        // lines of the rate-limit fields and of the refusal, each with its CRLF
+  base::Duration wait{0};  // how long the asker must delay the request
+  // header lines for the client, each with its CRLF: the rate-limit fields, and further fields of a refusal
+  std::string fields{};
   std::string content_type{};  // the type of `body`
   std::string body{};          // the body of the refusal; empty if allowed
   std::string permit{};        // the name of the permit; empty: there is nothing to settle
   std::string error{};         // why weir could not decide; empty: weir has decided. `status` is 503 or 504.
-  // True: weir itself failed, so the refusal says nothing about the request. False: the rules, or what the
-  // request lacks, are the reason for a refusal.
+  // True: weir itself failed, so the refusal says nothing about the request. False: a refusal is due to the
+  // rules or to the request.
   bool failed = false;
-  // One status for each descriptor, in the order of the question. A rule that concerns the whole question
-  // counts for each descriptor. If weir refuses the question without a decision of its rules, no descriptor
-  // is allowed.
+  // One status for each descriptor, in the order of the question. Rules that concern the whole question
+  // affect every status. If weir answers before its rules have decided, no descriptor is allowed.
   std::vector<DescriptorStatus> descriptors{};
 };
 

@@ -38,8 +38,8 @@ struct Question {
   std::vector<policy::Descriptor> descriptors{};
   bool wants_permit = false;  // true: the asker will settle or refund the charges later
   base::Duration timeout{0};  // how long the asker waits for the decision; 0: without a bound
-  // True: weir answers only when the request may go on, so `timeout` includes the time that the request
-  // waits.
+  // True: if the request must wait, weir answers only when the wait is over. The wait counts towards
+  // `timeout`.
   bool answer_waits = false;
 
   // Stores a text for `descriptors`. The result is valid as long as this object, even if it is moved.
