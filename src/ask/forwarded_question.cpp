@@ -15,8 +15,8 @@ constexpr std::string_view kMethod = "X-Forwarded-Method";
 constexpr std::string_view kUri = "X-Forwarded-Uri";
 constexpr std::string_view kHost = "X-Forwarded-Host";
 constexpr std::string_view kProto = "X-Forwarded-Proto";
-// Fields that concern the connection between the proxy and weir, or that other members of the question
-// replace.
+// Fields that do not become header fields of the question. They concern the connection between the proxy and
+// weir, or other members of the question have their content.
 constexpr std::array<std::string_view, 9> kDropped{
     "Content-Length", "Expect", "Host", kTokenField, "X-Forwarded-For", kHost, kMethod, kProto, kUri};
 

@@ -18,7 +18,7 @@ namespace weir::ask {
 using MemberFault = std::optional<std::string>;
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
-// `name`: the name of the member, for the sentence.
+// `name`: the name of the member, which the sentence about a wrong value contains.
 [[nodiscard]] MemberFault take_text(const boost::json::value& value, std::string_view name,
                                     std::string& text);
 [[nodiscard]] MemberFault take_truth(const boost::json::value& value, std::string_view name, bool& truth);

@@ -24,7 +24,7 @@ inline constexpr std::size_t kMostDescriptors = 32;
 struct RlsCall {
   std::string_view domain;
   std::vector<policy::Descriptor> descriptors;
-  // the cost of descriptors that state none; nullopt: the cost of each rule
+  // the cost for each descriptor without a cost of its own; nullopt: the cost that each rule has
   std::optional<limit::Cost> hits{};
 };
 

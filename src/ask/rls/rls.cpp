@@ -59,8 +59,8 @@ policy::DescriptorEntry read_entry(std::string_view text) {
   return entry;
 }
 
-// Reads a UInt64Value. `number`: the value of an earlier field with the same number, which remains if this
-// one has no value. Protobuf merges such fields, and so the last value counts.
+// Returns the value of a UInt64Value; `number` if it has no value. `number`: the value of an earlier copy of
+// the same field, because Protobuf merges all copies into one.
 std::uint64_t read_number(std::string_view text, std::uint64_t number) {
   auto reader = reader_of(text);
   while (reader.next()) {
@@ -108,7 +108,7 @@ std::string_view read_call(std::string_view message, RlsCall& call) {
     } else if (is_at(reader, kRequestHitsAddend, pbf_wire_type::varint)) {
       const auto hits = reader.get_uint32();
       if (hits > limit::kMaxCost) return "hits_addend must be at most 2147483648";
-      call.hits.reset();  // the last value counts, and 0 is the value of a call without the field
+      call.hits.reset();  // replaces an earlier value; 0 means that the call states no cost
       if (hits != 0) call.hits = hits;
     } else {
       reader.skip();
