@@ -30,8 +30,9 @@ struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
-  std::string admin = kUsualAdmin;  // option of weir health
-  std::string typed_admin;  // the option --admin of the other commands; empty if the user did not type it
+  std::string admin = kUsualAdmin;  // the option --admin of weir health
+  // the option --admin of all commands but weir health; empty if the user did not type it
+  std::string typed_admin;
   ExplainOptions explain;
   KeysOptions keys;
   ClientKeysOptions client_keys;

@@ -29,7 +29,7 @@ struct ExplainOptions {
   // or false for any other request.
   std::string domain;
   std::vector<std::string> descriptor;  // "KEY=VALUE"
-  // True: as for a call of serves = "rls", only rules apply that name all keys of the descriptor.
+  // True: as for a call of serves = "rls", a rule applies only if it names exactly the descriptor's keys.
   bool exact = false;
   std::string cost;   // the cost that the question states; empty: none
   bool json = false;  // true: print the JSON of the reply unchanged

@@ -100,7 +100,8 @@ struct Hint {
   std::string_view directive, text;
 };
 
-// For directives that weir import does not translate: which keys of weir to use instead.
+// Directives that weir import does not translate, each with a text for the report. The text says which keys
+// of weir to use instead, or that weir has no equal.
 constexpr std::array kHints = std::to_array<Hint>(
     {{"proxy_redirect", "no equal; weir forwards Location of the servers as it is"},
      {"rewrite",

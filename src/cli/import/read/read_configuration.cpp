@@ -101,7 +101,7 @@ void close_to_unix_peers(Configuration& result, Notes& notes) {
 
 // Sets the proxies that weir trusts, if all locations have the same set_real_ip_from and weir can find the
 // client as nginx does. Otherwise adds a note and trusts no proxy. weir then does not know the client's
-// address. Where nginx decides by address (allow, deny), it therefore answers 403.
+// address, so weir answers 403 where nginx decides by address (allow, deny).
 void settle_proxies(Configuration& result, Notes& notes) {
   const RealIp* chosen = nullptr;
   bool agree = true;

@@ -246,7 +246,9 @@ void read_server(const Directive& directive, const Scope& outer, const Tls& tls,
                 .tls = tls,
                 .locations = {}};
   read_server_settings(directive, server, state);
-  if (server.listens.empty() && !has_listen(directive))  // no default address if a `listen` was left out
+  // As in nginx, a server without `listen` gets the default address. A server whose `listen` was left out
+  // gets none.
+  if (server.listens.empty() && !has_listen(directive))
     server.listens.push_back({.position = directive.position, .address = "0.0.0.0:80"});
   if (server.label.empty()) server.label = "server" + std::to_string(state.result.servers.size() + 1);
   read_locations(directive, server, state);

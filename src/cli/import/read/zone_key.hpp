@@ -1,4 +1,5 @@
-// Translates the key of a zone, or of `hash`, such as "$binary_remote_addr$http_x_tenant". Pure.
+// Translates keys such as "$binary_remote_addr$http_x_tenant": those of limit_req_zone and limit_conn_zone,
+// and that of an upstream's `hash`. Pure.
 #pragma once
 
 #include "cli/import/read/model.hpp"

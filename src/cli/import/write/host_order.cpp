@@ -67,7 +67,9 @@ std::vector<HostUnit> order_hosts(const std::vector<Server>& servers, const std:
                                   std::size_t default_server) {
   auto drafts = drafts_of(servers, members);
   join(drafts);
-  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit serves all hosts of the default server
+  // Removes the default server's drafts, because the last unit (below) serves their hosts, too. Keeps a draft
+  // if one of its hosts would then get another server.
+  for (std::size_t at = drafts.size(); at-- > 0;)
     if (drafts[at].unit.server == default_server && may_move(drafts, at, drafts.size()))
       drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
   std::vector<HostUnit> units;

@@ -122,7 +122,7 @@ class RuleWriter {
       return notes_.add(draft.limit.position, what,
                         "not imported, because the zone " + draft.limit.zone + " is not");
     if (zone->by_server && zone->key.empty() && !configuration_.servers[draft.server].named)
-      return;  // nginx does not count requests with an empty key
+      return;  // the key is empty in nginx, so nginx does not count the requests
     if (!zone->by_server) draft.server = 0;
     const auto same = std::find_if(drafts_.begin(), drafts_.end(), [&](const RuleDraft& other) {
       return other.limit == draft.limit && other.status == draft.status && other.dry_run == draft.dry_run &&
