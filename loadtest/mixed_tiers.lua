@@ -1,10 +1,9 @@
--- Three customers at once: free (20/s), pro (200/s) and an unknown one (2/s by address). Prints the admissions of each
--- beside the limit of its tier. load_keys.toml has the keys.
+-- Three customers at once: free (20/s), pro (200/s) and one without an API key (2/s for its address). Prints how many
+-- requests of each were admitted, and how many its tier allows. load_keys.toml has the keys.
 --
 --   wrk -t1 -c30 -d10s -s loadtest/mixed_tiers.lua http://127.0.0.1:8080
 --
--- Needs one thread, because wrk's threads share no counters. Every third request belongs to the same customer. Responses do
--- not name the customer, but they name the limit.
+-- The customers send in turn. Needs one thread, because wrk's threads share no counters.
 local CUSTOMERS = {
     { name = 'free', key = 'load-free-key', rate = 20, burst = 20 },
     { name = 'pro', key = 'load-pro-key', rate = 200, burst = 200 },

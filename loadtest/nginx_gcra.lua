@@ -2,7 +2,8 @@
 -- compares weir's Redis mode with it. For a fair comparison it has pooled connections, EVALSHA and Redis's own clock.
 local M = {}
 
--- GCRA (ITU-T I.371). KEYS[1] holds the theoretical arrival time in microseconds. ARGV: interval, tolerance.
+-- GCRA (ITU-T I.371), with all times in microseconds. KEYS[1] holds the theoretical arrival time. ARGV[1]: the interval
+-- between requests. ARGV[2]: the tolerance, by which requests may come early.
 local SCRIPT = [[
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -130,7 +130,8 @@ class Load {
     }
   }
 
-  // Returns the time until the next request can be sent, or until `end` if that is earlier.
+  // Returns how long to wait for responses: until the next request is due, but at most until `end`. If no
+  // connection is free, until `end`. After `end`: 100 ms.
   nanoseconds wait_time(Clock::time_point now, Clock::time_point end) const {
     if (now >= end) return std::chrono::milliseconds(100);
     return std::clamp<nanoseconds>(free_.empty() ? end - now : due() - now, nanoseconds(0), end - now);

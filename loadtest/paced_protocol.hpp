@@ -22,7 +22,7 @@
 }
 
 struct Answer {
-  bool refused;  // its status is an error, or it has no message
+  bool refused;  // true: a status of 400 or more (HTTP/1.1), or no message (gRPC)
 };
 
 namespace http1 {
@@ -98,8 +98,8 @@ inline std::string call_fields(std::string_view path) {
 // One connection's state of the protocol. A connection has one request at a time.
 class Protocol {
  public:
-  // `path`: of the gRPC calls; "h1": HTTP/1.1. `octets`: a whole request of HTTP/1.1, or the message of a
-  // call.
+  // `path`: the path of the gRPC calls, or "h1" for HTTP/1.1. `octets`: the whole request (HTTP/1.1), or the
+  // message of each call (gRPC).
   Protocol(std::string_view path, std::string octets) : is_http2_(path != "h1"), octets_(std::move(octets)) {
     if (is_http2_) fields_ = http2::call_fields(path);
   }
@@ -116,8 +116,9 @@ class Protocol {
     const auto stream = std::exchange(stream_, stream_ + 2);
     return frame(kHeaders, kEndHeaders, stream, fields_) + frame(kData, kEndStream, stream, octets_);
   }
-  // Removes the complete answer or the complete frames at the front of `received`. Returns the answer if it
-  // ended there. Appends to `reply` the frames that HTTP/2 requires of the client, such as acknowledgements.
+  // Removes the complete answer (HTTP/1.1) or all complete frames (HTTP/2) at the front of `received`.
+  // Returns the answer if its end was among them; otherwise nullopt. Appends to `reply` the frames that
+  // HTTP/2 requires of the client, such as acknowledgements.
   std::optional<Answer> take_answer(std::string& received, std::string& reply) {
     if (is_http2_) return take_frames(received, reply);
     const auto response = http1::response_in(received);
