@@ -83,9 +83,9 @@ Rule rule_of_tenant(int number) {
   return rule;
 }
 
-// Measures finding and testing the rules of a request, if all rules but the first are for questions. `asks`:
-// instead measures a question that the first rule and one other rule match. `tests_all`: tests all rules, for
-// comparison.
+// Measures finding and testing the rules of a request. The first rule matches it; all other rules are for
+// questions. `asks`: measures a question instead, which the first rule and the rule "tenant-3" match.
+// `tests_all`: tests every rule, for comparison with RuleFinder.
 void find_beside_questions(benchmark::State& state, bool asks, bool tests_all) {
   std::vector<Rule> rules = {rule_of("every", "ip")};
   for (int i = 1; i < state.range(0); ++i) rules.push_back(rule_of_tenant(i));
@@ -219,7 +219,8 @@ void normalise(benchmark::State& state, std::string_view path) {
 BENCHMARK_CAPTURE(normalise, normal, "/api/v1/things/42");
 BENCHMARK_CAPTURE(normalise, to_be_changed, "/api/./v1/%74hings//42");
 
-// Searches 64 KiB that contain none of eight words, as received and in all four decoded forms.
+// Searches 64 KiB for eight words, of which the text contains none. If the text has escapes of JSON or of
+// forms, body_contains() also searches the decoded text.
 void words_in_a_body(benchmark::State& state, std::string_view piece) {
   std::vector<std::string> words;
   for (const auto* word : {"gift card", "wire transfer", "bitcoin", "western union", "free prize", "act now",
