@@ -142,8 +142,8 @@ std::vector<std::string> values_for_json_servers(std::string_view body) {
   return values;
 }
 
-// A rule counts by one value in the body, which is JSON or a form. Checks that each server that reads the
-// body in another way sees the same value, or that weir refuses the request.
+// Reads the body for a rule with the key `json:/a|form:a`. Unless weir refuses the request, each value that
+// a lenient server may see must be the value by which the rule counts.
 void check_readings(std::string_view body, const http::RequestHead& head, bool form) {
   static const policy::Rule rule{
       .name = "r",
@@ -189,7 +189,8 @@ void check_json(std::string_view body) {
     const auto* there = document.find_pointer(json::string_view(pointer.data(), pointer.size()), ec);
     ec = {};
     const auto value = values.json(pointer);
-    if (there == nullptr) continue;  // a member whose name differs in case may be there
+    // Boost.JSON finds no member. weir ignores the case of names, so it may have found one.
+    if (there == nullptr) continue;
     require((fault == BodyFault::Structured) == there->is_structured(), "an object or an array is a fault");
     if (there->is_structured() || there->is_null())
       require(value.empty(), "what is absent has no value");

@@ -116,8 +116,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto end = std::min(input.find('\n'), input.size());
   std::string pointer(input.substr(0, end));
   if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
-  // Completes each '~' that is not part of an escape sequence, because the configuration reader rejects such
-  // pointers.
+  // Inserts '0' after each '~' that does not begin "~0" or "~1". The configuration reader rejects pointers
+  // with any other '~'.
   for (auto at = pointer.find('~'); at != std::string::npos; at = pointer.find('~', at + 1))
     if (at + 1 == pointer.size() || (pointer[at + 1] != '0' && pointer[at + 1] != '1'))
       pointer.insert(at + 1, 1, '0');

@@ -71,7 +71,7 @@ class Stream final : public http::Http2StreamEvents {
   void answer(http::Http2Session& session, std::int32_t id) {
     if (!head_ || closed_) return;
     if (answered_) {
-      answer_ = 0;  // waits() is false from now on
+      answer_ = 0;  // waits() now returns false, so give() may end the body
       return session.resume(id);
     }
     answered_ = true;

@@ -47,7 +47,7 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
-  // For a queue, `remaining` counts requests of this cost, not units.
+  // For a leaky bucket, `remaining` is a number of requests of the cost m.cost. Otherwise it is in units.
   const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
     require(spend(queue ? m.cost : out.remaining), "what remains can be spent");

@@ -26,9 +26,9 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// Removes dot segments according to RFC 3986 §5.2.4. Empty segments count as segments, and parameters are
-// part of a segment's name. Afterwards removes parameters and merges slashes. REQUIRES: all bytes are written
-// as by path_spelling().
+// Removes dot segments according to RFC 3986 §5.2.4: ".." also removes an empty segment, and "..;x" is no dot
+// segment. Then removes parameters (";x") and merges slashes. REQUIRES: `path` is a result of
+// path_spelling().
 std::string dots_first(std::string_view path) {
   std::vector<std::string_view> stack;
   while (!path.empty()) {
