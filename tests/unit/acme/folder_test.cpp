@@ -140,7 +140,8 @@ TEST_F(FolderTest, EachListOfNamesAndEachAuthorityHasItsOwnRetryTime) {
   const std::string elsewhere = "https://other.example/dir";
   EXPECT_FALSE(folder_->retry(other, kDirectory));
   EXPECT_FALSE(folder_->retry(kNames, elsewhere));
-  // weirs that share the folder by mistake do not overwrite each other's pauses
+  // Several weirs may share the folder by mistake. If their names or authorities differ, no weir overwrites
+  // the retry time of another.
   ASSERT_TRUE(folder_->keep_retry(other, kDirectory, {1, next}));
   ASSERT_TRUE(folder_->keep_retry(kNames, elsewhere, {2, next}));
   EXPECT_EQ(folder_->retry(kNames, kDirectory)->failures, 3U);

@@ -50,7 +50,8 @@ TEST(Base64Url, EncodesWithTheUrlSafeAlphabetAndWithoutPadding) {
 TEST(Jws, SignedRequestHasAValidSignatureAndNamesThePublicKeyOrTheAccountUrl) {
   const auto key = make_key();
   ASSERT_TRUE(key);
-  for (int i = 0; i < 50; ++i) {  // 1 in 128 signatures has a half with leading zeros
+  // Repeats, because few signatures have a half that begins with a zero byte: 1 in 256 for each half.
+  for (int i = 0; i < 50; ++i) {
     const auto text = sign(*key, {.nonce = "n\"1", .url = "https://a/b"}, R"({"x":1})");
     ASSERT_TRUE(text);
     const auto jws = json::parse(*text).as_object();
