@@ -21,7 +21,8 @@ std::string request(std::uint32_t tag, const std::string& name) {
   return text;
 }
 
-// Returns the names of the files in the answer to a request for a file or a symbol.
+// Returns the names of the files in the answer to a request of gRPC reflection. `tag`: kFile or kSymbol.
+// `name`: the name of the file or of the symbol.
 std::vector<std::string> files_in_answer(std::uint32_t tag, const std::string& name) {
   const auto answer = proto_files().answer(request(tag, name)).value();
   std::vector<std::string> names;

@@ -9,7 +9,7 @@
 
 namespace weir::ask {
 
-// Returns the fields with this number that are texts or messages, in order.
+// Returns the contents of all texts and messages in the field `tag`, in order.
 inline std::vector<std::string> texts_in(const std::string& message, std::uint32_t tag) {
   std::vector<std::string> found;
   protozero::pbf_reader reader(message);
@@ -22,7 +22,8 @@ inline std::vector<std::string> texts_in(const std::string& message, std::uint32
   return found;
 }
 
-// Returns the last field with this number, which must be a number; 0 if there is none.
+// Returns the last integer in the field `tag`; 0 if `message` does not have the field. REQUIRES: the field
+// has integers.
 inline std::uint64_t number_in(const std::string& message, std::uint32_t tag) {
   std::uint64_t number = 0;
   protozero::pbf_reader reader(message);

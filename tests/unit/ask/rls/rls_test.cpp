@@ -57,7 +57,8 @@ TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
   EXPECT_FALSE(read_rls_call(text)->hits);
 }
 
-// Libraries leave out a number that is 0, so the message that contains only this number is empty.
+// Protobuf libraries omit a number that is 0. So a descriptor may state the hits_addend 0 by an empty
+// message.
 TEST(RlsCall, DescriptorWithAHitsAddendOfZeroIsACheck) {
   for (const auto& hits : {std::string("\x08\x00", 2), std::string()}) {
     std::string text;
@@ -117,7 +118,8 @@ TEST(RlsCall, FieldsThatWeirDoesNotKnowAreSkipped) {
   call.add_fixed64(901, 1);
   {
     pbf_writer descriptor(call, 2);
-    pbf_writer(descriptor, 2).add_uint32(1, 5);  // the limit that Envoy's route states
+    // A limit that Envoy states for the descriptor. weir skips it, because the operator's rules decide.
+    pbf_writer(descriptor, 2).add_uint32(1, 5);
     add_entry(descriptor, "path", "/login");
     descriptor.add_fixed32(77, 1);
   }
