@@ -87,8 +87,8 @@ TEST(TimeZone, MonthBeginsAtLocalMidnightOfItsFirstDay) {
   EXPECT_EQ(TimeZone().month_of(utc(2027, 12, 31, 86'399s)).end, utc(2028, 1, 1));
 }
 
-// Until 2011 Newfoundland set its clocks back at one minute past midnight. The clocks then showed the
-// previous date for a second time.
+// Until 2011 St. John's (Newfoundland) set its clocks back by an hour at 00:01. The clocks then showed 23:01
+// of the previous date again. The new day nevertheless begins at 00:00 before the change.
 TEST(TimeZone, DaysAndMonthsLeaveNoGapAndNeverOverlap) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
