@@ -63,7 +63,8 @@ TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   now.top = read_top(R"({"top":[{"rule":"login","seconds":74,"capacity":64,"admitted":
       [{"client":"203.0.113.7","digest":"83a5","cost":12345,"error":4},{"client":"api_key","digest":"0123456789","cost":1,"error":0}],
       "refused":[]}]})");
-  EXPECT_FALSE(now.top.front().shadow);  // earlier versions of weir did not send the mode
+  // Earlier versions of weir did not send "mode". So a rule without it is not a shadow rule.
+  EXPECT_FALSE(now.top.front().shadow);
   const auto frame = draw(before, now, "here", {.width = 80, .height = 0});
   EXPECT_THAT(frame, HasSubstr("login   admitted 10/s   delayed 0/s   refused 0/s"));
   EXPECT_THAT(frame, HasSubstr("api 10.0.0.1:80 DOWN   api 10.0.0.2:80 up drained"));
@@ -127,7 +128,8 @@ std::vector<std::string> lines_of(std::string_view frame) {
   return lines;
 }
 
-// Builds a sample of rules and of the number of decisions that they made within one second.
+// Builds two samples, one second apart, and draws the screen that weir top shows after the second sample.
+// rule() adds a rule and its decisions in that second.
 class Busy {
  public:
   Busy& rule(const char* name, unsigned admitted, unsigned refused, bool shadow = false, int clients = 5) {

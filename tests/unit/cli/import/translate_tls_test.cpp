@@ -12,7 +12,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// Translates servers that listen with TLS. The test reads no certificate file.
+// Translates `text`, which has servers that listen with TLS, and one more server on port 81. The certificate
+// files need not exist.
 Translated of_tls(const std::string& text) {
   return translation(*parse_nginx(
       "ssl_certificate a.crt; ssl_certificate_key a.key;\n" + text + " server { listen 81; }", "n.conf"));
