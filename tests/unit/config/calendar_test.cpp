@@ -115,7 +115,8 @@ TEST(Calendars, DayBeginsAtOneOClockIfAClockChangeSkipsMidnight) {
 }
 
 TEST(Calendars, DayBeginsAtTheFirstMidnightIfAClockChangeRepeatsMidnight) {
-  // Clocks went from 01:00 back to 00:00.
+  // On 3 November 2024 clocks in Havana went from 01:00 back to 00:00. So this day has two midnights and 25
+  // hours.
   const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));
   EXPECT_EQ(day, (limit::Interval{utc(2024, 11, 3, 4), utc(2024, 11, 4, 5)}));
 }

@@ -35,7 +35,7 @@ TEST(Differences, NameTheLineAboveAChangedIndentedLine) {
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
-// Both descriptions have the same lines, but the lines belong to different rules.
+// The rules "login" and "api" exchange their paths. So both texts have the same lines, in another order.
 TEST(Differences, NameTheRuleToWhichAChangedLineBelongs) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +

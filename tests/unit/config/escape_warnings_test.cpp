@@ -115,7 +115,8 @@ TEST(EscapeWarnings, NoWarningOfAKeyThatTheMatchRequires) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// Returns the kinds of warnings that a rule with the key `key` causes, as a sum of the values above.
+// Returns which warnings a rule with the key `key` causes: kNone, or the sum of the constants of the enum
+// above.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
                                                          {"which clients can choose freely", kMadeUp},

@@ -131,7 +131,8 @@ TEST(Schema, RejectsATomlDateForEveryKey) {
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
       const auto path = door.path + std::string(key.name) + ": ";
-      // Messages identify an element by the value of its `name` if this value is a string.
+      // `path` is right for the key `name`, too. A message shows the name instead of "#2" only if the name
+      // is a string.
       EXPECT_THAT(
           mistakes_behind(door, std::string(key.name), "1979-05-27"),
           Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));
@@ -151,8 +152,8 @@ TEST(Schema, ErrorAboutAMisplacedKeyNamesTheTableOfTheKey) {
   EXPECT_GT(refused, 0);
 }
 
-// Ignores the errors about keys that only a listener for questions may have. The tested listener is none, so
-// these keys are errors whatever their value.
+// Ignores errors that say "only a listener with serves = ". Some keys are errors, whatever their value, on a
+// listener that answers no questions, such as the listener in this test.
 TEST(Schema, EveryDefaultIsValidForItsKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {

@@ -39,8 +39,9 @@ TEST(Shipped, ShippedConfigurationsAreValid) {
   EXPECT_TRUE(settings.state.redis);
 }
 
-// The lines of weir.toml, and the groups of lines that the test uncomments together. A table header after
-// "#:" forms a group with the lines after "#:" below it. Each other line after "#:" is a group of its own.
+// The lines of weir.toml, and groups of commented-out lines that the test uncomments together. A
+// commented-out line begins with "#: ". A commented-out table header forms a group with the commented-out
+// lines of its table. Each other commented-out line is a group of its own.
 struct Parts {
   std::vector<std::string> lines;
   std::vector<std::vector<std::size_t>> parts;  // for each group, the indices of its lines
@@ -57,8 +58,8 @@ struct Parts {
       if (line.starts_with("#: ")) parts.back().push_back(lines.size());
     }
   }
-  // Returns the text of weir.toml without the "#:" of the lines `chosen`, and without the "#:" of the groups
-  // that begin with one of `words`.
+  // Returns the text of weir.toml with two kinds of lines uncommented: the lines `chosen`, and the groups
+  // whose first line begins with one of `words`.
   [[nodiscard]] std::string with(const std::vector<std::size_t>& chosen,
                                  const std::vector<std::string>& words) const {
     auto all = lines;

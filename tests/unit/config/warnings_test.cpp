@@ -107,8 +107,9 @@ TEST(Warnings, WarnIfMaxKeysIsTooSmallToReserveEnoughKeysForEachRule) {
       << "a single rule can use the whole table";
 }
 
-// Each shard (part) of the table reserves whole slots for each rule, so a remainder is lost. A table of
-// 400,000 keys reserves no key for any of a thousand rules.
+// A shard (a part of the table) reserves a quarter of its slots, in equal parts for all rules. A part is a
+// whole number of slots. A table of 400,000 keys has 256 shards of about 1,900 slots. A quarter is fewer than
+// a thousand slots, so no rule gets one.
 TEST(Warnings, FollowingTheAdviceForMaxKeysReservesKeysForEachOfAThousandRules) {
   const auto of = [](const std::string& max_keys) {
     std::string text = "[state.memory]\nmax_keys = " + max_keys + "\n";

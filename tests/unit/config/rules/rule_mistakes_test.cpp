@@ -523,8 +523,8 @@ TEST_P(RuleMistakes, ErrorNamesTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-// The number of a tier or override has 16 bits. With more tiers and overrides, two of them would share their
-// counters.
+// Overrides and tiers have numbers of 16 bits. The rule itself has the number 0, and its messages have the
+// number after the last tier, at most 65,535. So 65,534 numbers are left.
 TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";
