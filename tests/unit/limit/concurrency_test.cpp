@@ -183,8 +183,8 @@ TEST(AdaptiveConcurrency, LimitStaysBetweenMinAndMax) {
   EXPECT_EQ(failing.limit(), 50);
 }
 
-// A failure has the same effect as the slowest answer: a gradient of ½. So the limit falls by an eighth of a
-// unit.
+// A failure has the same effect as the slowest answer: a gradient of ½. An answer lowers the limit by about
+// (1 − gradient) / 4. So each failure lowers it by an eighth of a unit.
 TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;

@@ -155,7 +155,8 @@ TEST(LimiterLaws, LimitHasRefilledExactlyAtTheReportedResetTime) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
-    // The bound does not hold for windows of a calendar, whose days may have 25 hours or more.
+    // `reset` is at most window(limiter), except in queues and in calendar windows. A calendar day may have
+    // 25 hours or more.
     EXPECT_TRUE(m.rule.algorithm == Algorithm::Calendar || is_queue(m.rule) ||
                 reset <= window(m.rule.limiter));
     const auto after_charge = [&](const Cell& cell, TimePoint at) {

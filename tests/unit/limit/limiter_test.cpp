@@ -78,7 +78,8 @@ TEST(LeakyBucket, LargestCostIsTheQueueLengthPlusOneIfTheQueueIsLong) {
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
-// Each request is checked as if all waiting work consisted of requests of its own cost.
+// The request of cost 5 occupies the queue for 500 ms. A request may wait at most three times as long as it
+// occupies the queue: 300 ms for a cost of 1, 600 ms for a cost of 2.
 TEST(LeakyBucket, QueuedRequestOfCost5CountsAsFiveRequestsOfCost1) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);

@@ -24,8 +24,8 @@ class PenaltyOracle {
     for (const auto& [begin, end] : penalties_) left = std::max(left, end - now);
     return left;
   }
-  // Returns true if a penalty begins. The documentation: "A refusal by the rule's limiter is a violation",
-  // but not while a penalty runs.
+  // Records a refusal by the limiter. Returns true if a penalty begins. The documentation: "A refusal by the
+  // rule's limiter is a violation", but not while a penalty runs.
   bool refused_by_limiter(TimePoint now) {
     if (left(now) > 0us) return false;
     ++since_penalty_;
@@ -93,7 +93,7 @@ class PenaltyHistory {
     Request request;
     request.admitted = true;
     const auto client = dice_.between(0, 1);
-    const auto only = dice_.between(0, 3);  // one of the rules alone, or both
+    const auto only = dice_.between(0, 3);  // 0 or 1: this rule alone; 2 or 3: both rules
     for (std::size_t i = 0; i < rules_.size(); ++i)
       if (only > 1 || only == i) request.lines.push_back(line(client, i, now));
     for (const auto& [charge, expected] : request.lines)

@@ -81,8 +81,8 @@ class Dice {
     return {magnitude(1, 1'000'000'000), Duration(magnitude(1, kCentury))};
   }
 
-  // Returns the calendar of an imaginary zone. Its clock changes every few months by up to two hours,
-  // sometimes over midnight.
+  // Returns the calendar of an imaginary zone. Its offset from UTC changes every 1 to 300 days, to any number
+  // of half hours from 0 to 12 hours.
   std::shared_ptr<const Calendar> calendar() {
     std::vector<Calendar::Run> runs{{-1, std::chrono::seconds(between(0, 12) * 3'600)}};
     while (runs.size() < 400)

@@ -38,8 +38,8 @@ struct Level {
   Whole spent = 0;
 };
 
-// Computes the spent units of a bucket as multiples of 1/period of a unit. In each microsecond, `count` such
-// multiples refill.
+// Computes the spent units of a bucket as multiples of 1/period of a unit (the period is in µs). In each
+// microsecond, `count` such multiples refill.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
   Whole spent = 0;
@@ -134,8 +134,9 @@ bool is_reduced(const Case& c, const Whole& spent, Cost more, TimePoint charged_
   return c.algorithm == Algorithm::SteppedBucket && spent + more > kCentury / period * c.rate.count;
 }
 
-// Returns the largest actual cost to try. Windows and logs stay exact even if every charge is settled at this
-// cost. Buckets also stay exact, unless they take decades to fill (see is_reduced()).
+// Returns the largest actual cost to try. Each key has kSettleRequests charges. Even if all of them are
+// settled at this cost, an entry of a lone log stays below 2^14, and a count of a window below 2^32. A bucket
+// then needs less than a century to refill, unless its capacity takes decades to fill (see is_reduced()).
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
   const Whole share = kCentury * c.rate.count / c.rate.period.count() / 32;
@@ -163,7 +164,7 @@ class Traffic {
   // Number of comparisons. A bucket is no longer compared after it was full once, or after a settlement was
   // reduced.
   int exact = 0;
-  int in_debt = 0;
+  int in_debt = 0;  // number of comparisons that found no unit left
   int reduced = 0;  // number of reduced settlements
 
  private:
@@ -294,9 +295,9 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
   compare_with_definition(new_seed(), totals);
 }
 
-// With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other
-// compilers and options draw other cases from the same seed, because C++ does not say in which order
-// arguments are evaluated.
+// With this seed, a bucket takes 99.6 years to fill. A settlement would raise its time to refill above a
+// hundred years, so the settlement is reduced. Other compilers and options draw other cases from the same
+// seed, because C++ does not say in which order arguments are evaluated.
 TEST(SettleOracle, DebtAfterASettlementIsPaidWithinAHundredYearsOfTheCharge) {
   Totals totals;
   compare_with_definition(1'408'553'684, totals);

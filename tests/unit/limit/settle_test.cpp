@@ -63,8 +63,9 @@ TEST_F(Settling, UnitsOwedInAFixedWindowExpireWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first. It
-// leaves room for a request only after two thirds of that window.
+// The settled cost of 300 exceeds the limit of 100. In the next window, the weight of this cost falls from 1
+// to 0. After 40 minutes, 300 × ⅓ = 100 units still count, so no unit is left. After 48 minutes, 300 × ⅕ = 60
+// units count.
 TEST_F(Settling, UnitsOwedInASlidingWindowStillCountInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -157,8 +158,8 @@ TEST_F(Settling, KeyThatLeftTheTableGetsANewLogEntryForItsActualCost) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead gets the lock first. The charge of the slower worker is then entered at a
-// later time than that worker has read. Settling must still find this entry.
+// Two workers read the times kStart + 1 µs and kStart + 2 µs, and the worker with the later time is charged
+// first. The log then enters the other charge at kStart + 2 µs, too. Settling must still find this entry.
 TEST_F(Settling, LogEntryWithALaterTimeThanItsRequestIsStillFoundAndSettled) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));

@@ -13,7 +13,7 @@
 namespace weir::limit {
 namespace {
 
-constexpr unsigned kDrainedAt = 9;  // first bit of the time in the first word of a key
+constexpr unsigned kDrainedAt = 9;  // the first bit of drained_at in the first word of a key
 constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 
 using Words = std::vector<std::uint64_t>;
@@ -26,20 +26,20 @@ class SnapshotDamage : public testing::Test {
   static Words head() {
     return {kSnapshotMagic,
             kNoPenaltyVersion,
-            kMark,
-            kMark,
+            kMark,  // saved_at
+            kMark,  // machine_at
             1,
-            2,
-            1,  // saved_at, machine_at, the key of client names, one rule
-            1,
+            2,  // both words of the key of client names
+            1,  // number of rules
+            1,  // length of the rule's name
             'r',
-            0,  // the rule's name, no limiters
-            1,
+            0,  // number of limiters
+            1,  // number of variants
             kVariant,
             kNumbers,
-            0,
-            0,   // one variant, its ID, no limiter
-            0};  // no overflow cell
+            0,   // limiter ID of the variant
+            0,   // the variant has no limiter
+            0};  // number of overflow cells
   }
   static Words of(const Limiter& limiter) {
     auto words = head();
@@ -54,8 +54,8 @@ class SnapshotDamage : public testing::Test {
     for (const auto& [mark, cost] : entries) words.insert(words.end(), {mark, cost});
     return words;
   }
-  // Appends the end and the digest, then returns the reader's error; an empty text if the reader accepts the
-  // snapshot.
+  // Appends the end mark, the number of keys and the digest. Returns the reader's error, or an empty text if
+  // the reader accepts the snapshot.
   static std::string fault_of(const Words& words, const Limiter& limiter, std::uint64_t keys = 1) {
     std::string bytes;
     const ByteSink sink = [&](std::string_view more) { bytes += more; };

@@ -211,7 +211,7 @@ TEST_F(SnapshotOfOneRule, RejectsASnapshotWhoseKeyHasAnotherAlgorithmThanItsRule
     EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
     auto rule = rule_of("r", *of);
     const auto bytes = written(table, {rule}, kStart);
-    rule.limiters = {listed};  // the digest of the limiter's parameters stays the same
+    rule.limiters = {listed};  // `rule.variants` still has the digest of the saved limiter
     const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));

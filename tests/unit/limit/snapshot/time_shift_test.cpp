@@ -67,11 +67,12 @@ TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheCorrectClock) {
   EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
 }
 
-// The saved window still lasts 90 minutes, although the day of the correct clock has already ended.
+// The old clock is two hours slow: it shows 22:30 when the correct clock shows 00:30 of the next day. The
+// saved window of the old day still lasts 90 minutes after the shift.
 TEST(TimeShift, FixedWindowKeepsItsRemainingTimeEvenIfItsDayHasEndedByTheCorrectClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
-  const auto then = midnight - 90min;  // the old clock was two hours slow
+  const auto then = midnight - 90min;  // by the old clock
   auto saved = saved_key(day, step(day, {}, then, 5).next);
   move(saved, rule_with({&day}), {2h, then + 2h});
   const auto refused = step(day, saved.cell, then + 2h, 1).outcome;
@@ -82,8 +83,8 @@ TEST(TimeShift, FixedWindowKeepsItsRemainingTimeEvenIfItsDayHasEndedByTheCorrect
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The old clock was fifty minutes fast, and ten minutes pass. The client has spent all its units in a window
-// of one minute. That minute is over, so the client has its full limit.
+// A client spends all its units in a window of one minute, by a clock that is fifty minutes fast. Ten minutes
+// later the state is shifted to the correct clock. The window is over, so the client has its full limit.
 TEST(TimeShift, FixedWindowThatHasEndedStaysEndedAfterTheShift) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;

@@ -32,7 +32,7 @@ class ForeignPermitsTest : public KeyTableTest {
   };
   Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
 
-  // Makes `there_` count every change of permits that `here_` reports.
+  // Makes `elsewhere_` count the permits of `here_` in `there_`: those held now, and every later change.
   void follow() {
     here_.watch_permits(rules_, [this](const PermitDelta& held) {
       const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;

@@ -19,7 +19,7 @@ TEST(HybridTimestamp, LaterChangeHasALaterTimestampEvenInTheSameMicrosecond) {
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart + 5us), kStart),
-            timestamp_at(kStart + 5us) + 1);  // the caller read its clock before the last change
+            timestamp_at(kStart + 5us) + 1);  // kStart, which the caller has read, precedes the last change
 }
 
 // A call of one thread to the table, and the result.

@@ -165,8 +165,8 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   EXPECT_EQ(table.peek(line, kStart + 20min).remaining, 19);
 }
 
-// Two workers read their clocks in one order and get the lock in the reverse order. The second charge is then
-// entered at the time of the first charge.
+// Two workers read their clocks, and the worker with the later time is charged first. The log enters the
+// other worker's charge at the later time, too. A refund of this charge must find the entry.
 TEST_F(KeyTableLogs, RefundFindsItsLogEntryEvenIfChargesArriveInAnotherOrderThanTheirTimes) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -288,8 +288,8 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Requests have different times, so that logs need chunks. GCRA has the smallest capacity, 31. So
-          // 31 requests of each client are admitted.
+          // Requests have different times, so that logs need chunks. All times are within 1 ms, so no limit
+          // refills. GCRA has the smallest capacity: 1 and a burst of 30. So each client gets 31 admissions.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;

@@ -17,7 +17,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
   const auto taken = fill(table, three_);
   EXPECT_GE(taken, 64);
   EXPECT_EQ(table.stats().keys, taken);
-  int admitted = 1;  // the last key that `fill` charged
+  int admitted = 1;  // the overflow cell has admitted the last request of fill()
   for (std::uint64_t i = taken + 1; i < taken + 10'000; ++i) {
     const bool yes = charge(table, {line(i, three_)}, kStart);
     if (outcomes_[0].overflow) admitted += yes ? 1 : 0;
@@ -32,7 +32,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
 TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
-  for (std::uint64_t i = 0; i < 16; ++i) {  // the slots still contain keys whose limits have refilled
+  for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has freed the slots of the refilled keys yet
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }

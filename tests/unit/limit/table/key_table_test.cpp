@@ -115,7 +115,8 @@ TEST_F(KeyTableTest, RequestWhoseTimePrecedesTheEvictionOfItsKeyIsChargedToTheNe
     }
 }
 
-// The departures in a queue are computed from the time of each request.
+// The table charges a key that may have been evicted no earlier than at the eviction. Queues are an
+// exception: they compute the departure from the request's own time. The refund must find this departure.
 TEST_F(KeyTableTest, DepartureIsRefundedEvenIfTheTimeOfItsRequestPrecedesTheEvictionOfTheKey) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);

@@ -210,8 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// If no request has used a key since the reload, the key's state and its earlier charges still belong to the
-// same algorithm (the same generation).
+// No request has used the key since the reload. So the key's state still belongs to the former algorithm, and
+// a charge by that algorithm can be refunded.
 TEST_F(KeyTableGenerations, ChargeIsRefundedAfterAChangeOfAlgorithmIfNoRequestHasUsedItsKeySince) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
