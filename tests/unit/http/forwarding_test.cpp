@@ -70,8 +70,8 @@ TEST(WriteRequestHead, ForwardsTargetAndFieldsAndAddsForwardingFields) {
             "\r\n");
 }
 
-// Returns the lines of `lines` that weir forwards. `by`: the peer, and the fields that only trusted peers may
-// send.
+// Returns the head that weir forwards for a request with the header fields `lines` from the peer of `by`.
+// Only trusted peers may send usual_trusted_fields().
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;

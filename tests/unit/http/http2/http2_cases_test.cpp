@@ -60,8 +60,8 @@ class Connection final : private Http2Events {
     session_.write(out, 1 << 20);
     return frames_of(out);
   }
-  // Opens the next stream and returns its ID. If this end is a server, it only chooses the ID and receives no
-  // head.
+  // A client opens its next stream and returns the ID. A server only returns the ID of its peer's next
+  // stream, which the test then opens with a frame.
   std::int32_t open() {
     if (side_ == Http2Side::Server) return next_ += 2;
     Http2Fields fields;
@@ -100,8 +100,8 @@ std::vector<unsigned> errors_in(const std::vector<Http2Frame>& frames) {
   return errors;
 }
 
-// Returns true for fields that a message of HTTP/2 must not have (RFC 9113 §8.2, §8.3). The stories of HPACK
-// come from HTTP/1.1, so many of them have such fields.
+// Returns true for fields that a message of HTTP/2 must not have (RFC 9113 §8.2, §8.3). The stories (the
+// test cases of hpack-test-case) come from HTTP/1.1, so many of them have such fields.
 bool is_forbidden(const Http2Case::Fields& fields, std::size_t at) {
   constexpr std::array kNames{"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"};
   const auto& [name, value] = fields[at];

@@ -294,7 +294,8 @@ TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalHead) {
             "</a>\r\n\r\n");
 }
 
-// The HTTP/1.1 parser that reads the text then rejects the head as too large.
+// The text exceeds the bound of 1,000 octets, so the HTTP/1.1 parser that reads it rejects the head as too
+// large.
 TEST(Http2ResponseTextTest, TooLargeHeadIsPaddedBeyondTheBoundAndHasNoEnd) {
   const std::string large(600, 'x');
   const auto text = text_of({{":status", "200"}, {"a", large}, {"b", large}}, "", {}, false, 1000);
