@@ -86,8 +86,8 @@ class PromisedDepartures {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // `need` is the time for which the request occupies the server. It may wait at most `capacity` − 1 times
-    // as long.
+    // `need` is the time for which the request occupies the server. The request may wait at most
+    // `capacity` − 1 times as long.
     const Fraction need = interval_ * units(cost);
     // the highest cost that a client may declare
     if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;

@@ -130,7 +130,7 @@ TEST(KeyTableMemory, DecisionAllocatesNothing) {
     if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));
-    // The other limits soon refuse the whole bill. So the log is also charged alone, so that it grows.
+    // The other limits soon refuse the whole bill. The log is also charged alone, so that it grows.
     table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);
