@@ -115,7 +115,7 @@ class NameServer {
     socket_.send_to(asio::buffer(message), peer_);
   }
 
-  // `owner`: the name as the records have it, which may be compressed.
+  // `owner`: `name` as encoded in the records: its labels, or a pointer to the name in the question.
   void append(const std::string& name, std::uint16_t type, const std::string& owner, std::string& records,
               std::size_t& count) {
     if (!names_.contains(name)) return;

@@ -131,7 +131,8 @@ TEST_F(RevocationLists, ListThatItsAuthorityDidNotSignIsAnError) {
                                 "list from the authority in client_ca"));
 }
 
-// While an authority replaces its key, two authorities have one name.
+// While an authority replaces its key, clients may have certificates of the old or the new key. The file of
+// authorities then has two authorities with the same name.
 TEST_F(RevocationLists, TwoAuthoritiesWithTheSameNameEachNeedAList) {
   const auto successor = make_credential({{"CN", "Test CA"}}, nullptr);
   write_authorities({&authority_, &successor});

@@ -118,7 +118,8 @@ TEST_F(Stapling, SkipsAnOutdatedResponseWithoutAnError) {
   EXPECT_EQ(stapled(), -1);
 }
 
-// A renewed certificate has no OCSP response at first.
+// After a renewal, the file may still have the response for the previous certificate, here serial number
+// 4711.
 TEST_F(Stapling, SkipsAResponseForAnotherCertificateWithoutAnError) {
   respond(1h, 4711);
   EXPECT_EQ(fault(), "");

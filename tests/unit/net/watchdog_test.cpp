@@ -69,7 +69,7 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog;
 };
 
-// A busy machine may delay a deadline by this time. A defect would delay it by whole ticks.
+// How much later than the two ticks of its contract the watchdog may call on_late() on a busy machine.
 constexpr auto kPatience = milliseconds(500);
 
 TEST_F(WatchdogTest, DeadlineIsNeverEarlyAndAtMostTwoTicksLate) {
@@ -196,7 +196,7 @@ TEST_F(WatchdogTest, FirstObjectCanWakeObjectsThatWaitForTheSameTick) {
   EXPECT_EQ(dozing.ticks, 2) << "the object dozes again";
 }
 
-// In this test the watcher is the only object that does not skip ticks.
+// `alone` is the only object that does not skip ticks. `dozing` skips ticks until it is woken.
 TEST_F(WatchdogTest, SingleAwakeObjectCanWakeObjectsThatWaitForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -257,9 +257,9 @@ TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   last.begin(milliseconds(1000));
   ASSERT_TRUE(wait_for(last, 1));
   EXPECT_GE(last.waited(), milliseconds(1000));
-  // The bound is 1000 ms and ten more ticks: 300 turns of 5 ms. If each tick took 20 turns (one for each
-  // kAtOnce objects), the 21 ticks until the deadline would take 420 turns. Counts turns instead of time,
-  // because turns take longer on a busy machine.
+  // Counts turns instead of time, because turns take longer on a busy machine. The bound is 300 turns of 5
+  // ms: the 1000 ms, and ten ticks of 50 ms. The deadline expires at the 21st tick. If a tick checked only
+  // kAtOnce objects in each turn, it would take 20 turns, and 21 ticks would take 420.
   EXPECT_LE(turns, (milliseconds(1000) + 10 * Watchdog::kTick) / kTurn);
 }
 
