@@ -71,7 +71,8 @@ class Windows {
   TimePoint now_{};
 };
 
-// Computes the count of a sliding window, previous × overlap + current, multiplied by the period.
+// Computes the count of a sliding window: previous × overlap + current. The overlap is a fraction of the
+// period, so all counts are multiplied by the period, to stay whole numbers.
 class Weights {
  public:
   explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}
@@ -186,7 +187,8 @@ void expect_bounded_by_period(const Case& c, const std::vector<Admission>& admit
   }
 }
 
-// Returns a short pause. With short pauses, traffic lasts several periods, and entries expire.
+// Returns a pause of at most an eighth of the period; once in six calls, of at most two periods. So the
+// traffic of a case lasts several periods, and entries expire.
 Duration log_pause(const Case& c, Dice& dice) {
   const auto period = static_cast<std::uint64_t>(c.rate.period.count());
   return Duration(dice.one_in(6) ? dice.between(0, 2 * period) : dice.between(0, period / 8));

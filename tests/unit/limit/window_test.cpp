@@ -44,7 +44,8 @@ TEST(FixedWindow, ChargeOfThePreviousWindowIsNotRefunded) {
 }
 
 TEST(FixedWindow, DayOf25HoursIsOneWindow) {
-  // On day 100, the clocks of this zone are set back by one hour.
+  // Days count from 1970-01-01. On day 100, the clocks of this zone are set back by one hour, so the offset
+  // of one hour applies from day 101 on.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
   const auto limiter = FixedWindow::make(10, Align::Day, zone).value();
@@ -56,7 +57,8 @@ TEST(FixedWindow, DayOf25HoursIsOneWindow) {
 }
 
 TEST(FixedWindow, WeekBeginsOnMondayAndMayHave169Hours) {
-  // On day 101, a Sunday, the clocks of this zone are set back by one hour.
+  // Days count from 1970-01-01. On day 101, a Sunday, the clocks of this zone are set back by one hour, so
+  // the offset of one hour applies from day 102 on.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {102, std::chrono::hours(1)}});
   const auto limiter = FixedWindow::make(10, Align::Week, zone).value();
@@ -82,8 +84,8 @@ TEST(SlidingWindow, PreviousWindowCountsByItsOverlapWithTheLastPeriod) {
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
   ASSERT_TRUE(client.ask(75min, 35).allowed);
-  // A quarter of the window has passed, so 84 × ¾ + 36 = 99 of 100 units count. One more unit is admitted,
-  // but not two.
+  // The previous window has 84 units, the present one 36. A quarter of the present window has passed, so
+  // 84 × ¾ + 36 = 99 of 100 units count. The limiter admits one more unit, but not two.
   EXPECT_EQ(client.ask(75min, 2).remaining, 1);
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);
@@ -126,7 +128,7 @@ TEST(SlidingWindow, ChargeOfAnEarlierWindowIsNotRefunded) {
 
 TEST(BucketedWindow, SubWindowsOfFractionalLengthAreNotRounded) {
   TableClient client(bucketed_window("1/s", 3));
-  ASSERT_TRUE(client.ask(333'333us).allowed);  // this request is still in the first sub-window
+  ASSERT_TRUE(client.ask(333'333us).allowed);  // the first sub-window lasts 333,333⅓ µs
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
   EXPECT_TRUE(client.ask(1s).allowed);
   ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the next sub-window
@@ -166,7 +168,8 @@ TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // a year consists of this many periods, and six seconds
   EXPECT_EQ(greedy_cell(stepped_bucket("3/7s", 3), kYear), 3 * (kPeriods + 1));
-  // kHour is 4 s after the start of a window of 7 s, so a year from kHour on touches one more window.
+  // kHour is 4 s after the start of a window of 7 s. The 4 s and the year's remaining 6 s are more than one
+  // window, so the year touches kPeriods + 2 windows.
   ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
   EXPECT_EQ(greedy_cell(fixed_window("3/7s"), kYear), 3 * (kPeriods + 2));
   EXPECT_EQ(greedy_cell(fixed_window("10000/h"), 24h * 30), 10'000U * 24 * 30);

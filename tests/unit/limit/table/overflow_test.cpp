@@ -153,8 +153,8 @@ class FullTable {
   std::uint64_t client_ = 0;
 };
 
-// If one limiter overwrote the other's count, or if a charge were refunded twice, the test would fail within
-// a few requests.
+// Each limiter of the rule must have its own count, and a charge must be refunded only once. Otherwise an
+// outcome soon differs from the model.
 TEST(Overflow, BothLimitsOfARuleWithAnElasticLimitCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -203,8 +203,8 @@ TEST(Overflow, OverflowCellOfTiersWithTwoPeriodsRefillsOnTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// After kMostExtraCells limiters have got overflow cells of their own, further limiters share two cells of
-// their rule, although they count in different units.
+// After kMostExtraCells limiter IDs have got their own overflow cells, all further IDs share the two cells of
+// their rule: even IDs one cell, odd IDs the other. A limiter in other units gets the cell's count converted.
 TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {

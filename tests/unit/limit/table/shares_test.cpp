@@ -82,7 +82,8 @@ TEST_F(Shares, RuleWithAFullShareEvictsRefilledKeysForNewKeys) {
   own_cells(2 * kKeys, 0, one_);
   const auto full = keys_of(0);
   std::uint64_t own = 0;
-  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // keys whose limits have refilled are still in their slots
+  // After 3 h, the limits of the first keys have refilled, but these keys are still in their slots.
+  for (std::uint64_t i = 0; i < kKeys / 8; ++i)
     own += has_own_cell(500'000 + i, 0, one_, kStart + 3h) ? 1 : 0;
   EXPECT_EQ(own, kKeys / 8);
   EXPECT_LE(keys_of(0), full);
