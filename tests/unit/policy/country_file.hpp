@@ -80,7 +80,8 @@ class CountryFile {
     return big_endian;
   }
   static std::string map(int entries) { return {static_cast<char>(0xe0 | entries)}; }
-  static std::string text(std::string_view text) {  // `text` has at most 28 octets
+  // Encodes a string. REQUIRES: `text` has at most 28 octets; the format encodes longer sizes differently.
+  static std::string text(std::string_view text) {
     return static_cast<char>(0x40 | text.size()) + std::string(text);
   }
   static std::string whole16(int value) { return '\xa2' + number(value, 2); }

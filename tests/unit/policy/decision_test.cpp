@@ -82,7 +82,8 @@ TEST_F(Decide, RequestIsRefusedIfAnyRuleRefusesItAndTheLongestWaitIsReported) {
   EXPECT_EQ(d.outcome.retry_after, base::kForever);
 }
 
-// The test's time is 22:13:20. A rule whose hours have ended rejects no request.
+// These tests run at 22:13:20, 100 seconds before the end of the rule's hours. After the hours, the rule
+// rejects no request.
 TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheRulesHours) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));

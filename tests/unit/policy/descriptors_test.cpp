@@ -20,7 +20,9 @@ namespace {
 
 class Descriptors : public testing::Test {
  protected:
-  Descriptors() {  // add() and ask() return references, which must stay valid
+  // Reserves memory, because add() and ask() return references to elements. A reallocation would make these
+  // references invalid.
+  Descriptors() {
     rules_.reserve(100);
     asked_.reserve(100);
   }

@@ -59,7 +59,7 @@ TEST(Hours, AreReadByTheClockOfTheConfiguredTimeZone) {
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer, Zurich is two hours ahead of UTC
   EXPECT_FALSE(evening.hold(at(7, 2, 17h)));
   const auto small = hours_of("02:00-03:00", {"sun"}, "Europe/Zurich");
-  // the clock jumps from 02:00 to 03:00, so these hours do not exist
+  // On 29 March, the clock jumps from 02:00 to 03:00, so these hours do not exist on that day.
   EXPECT_FALSE(small.hold(at(3, 29, 1h)));
   EXPECT_TRUE(small.hold(at(10, 25, 30min)));
   EXPECT_TRUE(small.hold(at(10, 25, 1h + 30min)));  // the clock shows 02:30 for the second time
@@ -98,7 +98,7 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // ends at the second 02:30
-  // the clock goes back to 02:00, before the start of these hours
+  // At 01:00 UTC, the clock goes back from 03:00 to 02:00. That is before the start of these hours.
   EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));
 }
 

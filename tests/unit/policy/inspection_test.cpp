@@ -166,7 +166,8 @@ TEST_F(Inspection, RuleWithBodyWordsRejectsBodiesThatItCannotRead) {
     EXPECT_EQ(status_of(collect()), 413U);
     EXPECT_EQ(describe(collect()), "the request body is longer than the 100 bytes that rule words reads");
     const std::string long_one(101, 'x');
-    body(long_one);  // the body is complete, because another rule reads more than 100 bytes
+    // Another rule reads more than 100 bytes, so weir has the whole body. The rule still reads only 100.
+    body(long_one);
     EXPECT_EQ(status_of(collect()), 413U);
     body(std::string_view(long_one).substr(1));
     EXPECT_FALSE(collect());

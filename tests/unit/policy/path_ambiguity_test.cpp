@@ -95,8 +95,8 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
     EXPECT_EQ(outcome(rule_on(on_path("/admin*")), target), Outcome::Met) << target;
 }
 
-// Most servers treat "%2F" as a part of a name, not as a slash. The rules of this test apply to the path in
-// this reading.
+// Most servers treat "%2F" as a part of a name, not as a slash. If a rule applies to the path in this
+// reading, the path is accepted, even if the rule does not apply to another reading.
 TEST(PathAmbiguity, EncodedSlashIsAcceptedIfTheRuleAppliesToAllInterpretations) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);

@@ -90,7 +90,7 @@ TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
   EXPECT_EQ(in_header({{"X-Tokens", "1e-400"}}, 100), amount(1));
 }
 
-// The amounts exceed the range of a double.
+// All amounts exceed the maximum. Most of them also exceed the range of a double.
 TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
   const auto settlement = in_json({{{"/n"}}});
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {

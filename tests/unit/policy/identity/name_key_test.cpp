@@ -309,8 +309,9 @@ TEST_F(NameKey, NameOfAKeyDoesNotDependOnTheRulesWhoseKeysWereNamedBefore) {
     ASSERT_EQ(name, name_key(rule, applied, request_, key));
     if (name) names.insert(*name);
   }
-  // Two rule names, three variants, elastic or not, two secrets, and four different keys. The key {"org"}
-  // adds no name: the request has no org, so a rule uses the address, as {"ip"} does, or skips the request.
+  // Two rule names, three variants, elastic or not, two secrets, and four of the five keys. The key {"org"}
+  // adds no name, because the request has no org. A rule with this key skips the request, or uses the address
+  // and so has the name of the key {"ip"}.
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
