@@ -31,7 +31,8 @@ class ClientSurgesTest : public ::testing::Test {
                      std::to_string(client.surge.seen()));
     return told;
   }
-  // Looks once a second until `second`, and expects no change before. Returns the changes at `second`.
+  // Calls update() once for each second up to `second`. Expects no changes in the earlier seconds. Returns
+  // the changes at `second`.
   std::vector<std::string> look_until(std::int64_t second) {
     while (now_ + 1 < second) EXPECT_THAT(update(), IsEmpty()) << now_;
     return update();
@@ -116,8 +117,10 @@ TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 3 : 4);
-  refuse(1'000, 1);  // inherits the count 3 of client 7
-  refuse(1'001, 1);  // replaces client 1, because all clients have the count 4
+  // Client 1000 replaces client 7. It inherits the count 3, so that its own refusal makes it 4.
+  refuse(1'000, 1);
+  // Now all clients have the count 4, so client 1001 replaces the first of them, client 1.
+  refuse(1'001, 1);
   std::vector<std::string> watched;
   for (const auto& client : surges_.clients()) watched.push_back(client.name.text);
   EXPECT_THAT(watched, Contains("client 1000"));

@@ -100,7 +100,8 @@ TEST(Counters, AnotherThreadCanReadCountersWhileTheirOwnerWrites) {
     }
   });
   std::uint64_t last = 0;
-  while (last < kTimes) {  // the value never decreases, and reaches the total
+  // The count of requests must never decrease. The loop ends when the count reaches kTimes.
+  while (last < kTimes) {
     const auto now = counters.requests(0, 200).value();
     ASSERT_GE(now, last);
     ASSERT_LE(counters.route(0).seconds.read().count, kTimes);

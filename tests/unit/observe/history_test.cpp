@@ -54,7 +54,8 @@ TEST(HistoryTest, RemainingSeriesKeepTheirValuesWhenOtherSeriesAreAddedOrRemoved
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
   history.note(Totals{10, 1000, 2});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 7U));
-  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));  // weir does not know when this series grew to 1000
+  // weir does not know when the new series grew to 1000, so its first total does not count as an increase.
+  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));
   EXPECT_THAT(series(history, 2), ElementsAre(1U, 1U));
   history.note(Totals{10, 1005, 2});
   EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U, 5U));

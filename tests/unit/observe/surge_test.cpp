@@ -61,7 +61,8 @@ TEST(SurgeTest, AlertEndsOneMinuteAfterEventsFallBelowTheLimit) {
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
   EXPECT_EQ(watch.run(1000, 0), Change::Ended);
-  EXPECT_EQ(watch.now, 2 + 60 + 60);  // a minute until the events are old, then a minute of calm
+  // The alert began at 2 s. The events count for a minute, and the alert ends after another minute of calm.
+  EXPECT_EQ(watch.now, 2 + 60 + 60);
   EXPECT_FALSE(watch.surge.firing());
 }
 

@@ -44,7 +44,7 @@ TEST_F(TopClientsTest, ListOfTopClientsCoversTheLastOneToTwoMinutes) {
   EXPECT_EQ(read(top, 59s)->since, kStart);
   count(top, 0x01020304, 60s);  // the next generation begins
   EXPECT_EQ(read(top, 119s)->admitted.total(), 7U);
-  count(top, 0x01020304, 121s);  // the first generation is no longer included
+  count(top, 0x01020304, 121s);  // the counts before 60 s are no longer included
   EXPECT_EQ(read(top, 121s)->admitted.total(), 2U);
   EXPECT_EQ(read(top, 121s)->since, kStart + 60s);
   EXPECT_EQ(read(top, 250s), std::nullopt);
