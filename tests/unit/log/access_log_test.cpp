@@ -99,7 +99,7 @@ TEST_F(AccessLogTest, SingleBufferedLineIsWrittenWhenTheFlushTimerFires) {
   AccessLog log(file(), report());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
-  io_.run();  // returns when the timer has expired
+  io_.run();  // returns when the flush timer has expired
   io_.restart();
   lines.record(record_of("/second"));
   io_.run();
