@@ -270,9 +270,9 @@ TEST_F(AdmissionControllerTest, PenaltyOfAShadowRuleBeginsEvenIfTheRequestDispla
   EXPECT_EQ(counters.penalties(1).value(), 1U);
 }
 
-// The new request took a departure in the rule "queue" from another request, but waits longer in the rule
-// "slow". In the meantime the limiter of "queue" promised a later departure, so it cannot take back the
-// departure that the new request took. A request that waits in "queue" must get that departure.
+// The request of "b" displaces a request of "a" and takes its departure in the rule "queue". But the rule
+// "slow" delays "b" longer. Then "c" gets a later departure in "queue". When "b" leaves, the limiter cannot
+// take back the departure of "b", because it is not the latest one. So "c" must get it.
 TEST_F(AdmissionControllerTest, UnusedDepartureOfADisplacedRequestGoesToAWaitingRequestOfItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");
