@@ -89,7 +89,7 @@ TEST_F(CollectCharges, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
-  // the second collect() has discarded the charges of the first
+  // still two charges, because collect() discards the charges of the previous call
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
 }
 

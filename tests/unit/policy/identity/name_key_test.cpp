@@ -219,7 +219,7 @@ TEST_F(NameKey, RequestWithDifferentValuesOfAKeyPartIsReported) {
   EXPECT_EQ(found({"query:q"}, {}, "q=&q=2"), "query parameter q");
   EXPECT_EQ(found({"ip", "cookie:s"}, {{"Cookie", "s=1"}, {"Cookie", "s=2"}}, ""), "cookie s");
   EXPECT_EQ(found({"header:X-T|ip"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "header x-t");
-  // The key uses the address, so weir does not read the header.
+  // The key uses the address, which every request has, so weir does not read the header.
   EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");
   EXPECT_EQ(found({"query:q"}, {}, "q=%31&q=1&p=1&p=2"), "");
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
@@ -269,7 +269,8 @@ TEST_F(NameKey, KeysOfTiersAndOverridesHaveSeparateNamesThatNeverChange) {
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *pro}).size(), 3U);
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
-  EXPECT_EQ(name(rule, 4), pro);  // new overrides do not change the name for a tier
+  // The two new overrides change the number of the tier "pro" from 2 to 4, but not the name of its key.
+  EXPECT_EQ(name(rule, 4), pro);
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
 }
 
