@@ -65,7 +65,7 @@ TEST_F(LogFileTest, LostLinesAreCountedAndAPartlyWrittenLineIsEnded) {
   const auto torn = file.append("three\nfour\n");
   EXPECT_EQ(torn.lost, 2U);
   EXPECT_EQ(text(), "one\ntwo\nth");
-  // The file has no room even for the line break after the incomplete line.
+  // The file has 10 octets, its limit. So weir cannot even write the line break that ends the line "th".
   const auto nothing = file.append("five\n");
   EXPECT_EQ(nothing.lost, 1U);
   let_grow();
