@@ -74,7 +74,7 @@ struct Asking : LoneWorker {
   AdmissionResult result{};
 };
 
-// Checks that, at the last decision, only this request held one of the ten permits.
+// Checks that the last decision admitted the request, and that nobody else held any of the ten permits.
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.result.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.result.decision.outcome.remaining, 9U);

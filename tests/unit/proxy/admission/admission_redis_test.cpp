@@ -126,7 +126,8 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   }
 }
 
-// After a refusal, weir refunds the charges. The decision about a descriptor still says what refused.
+// After a refusal, weir refunds the charges. The decision about a descriptor still names the rule that
+// refused.
 TEST(AdmissionRedis, DecisionForADescriptorNamesTheRefusingRuleEvenAfterTheRefund) {
   Site site({rule_of("user", a_day(9)), in_redis("user", a_day(1), OnStoreFailure::Local)},
             redis::RedisSettings{});

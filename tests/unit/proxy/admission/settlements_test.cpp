@@ -72,7 +72,7 @@ TEST(Settlements, CanceledChargeIsNotSettled) {
 }
 
 // `reset_after` is measured from the time of the charge, however late the answer arrives. `remaining` is the
-// number of units at the time of the answer.
+// number of units that are left when the answer arrives.
 TEST(Settlements, ReportedRemainingCountIsTheCountAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});

@@ -127,9 +127,9 @@ TEST(StreamSettlements, FirstEventBeyondTheBudgetIsNotForwarded) {
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-// Returns true if exactly `units` units are spent, which may be more than the 100 units of the bucket. The
-// bill costs ten units, so it fits again when only 90 units are spent. The bucket refills one unit an hour,
-// so that is after `units` - 90 hours.
+// Returns true if exactly `units` units are spent, even if the bucket has only 100. The bill costs ten units,
+// so it is refused while more than 90 units are spent. One unit refills an hour. So the bill must be refused
+// one minute before (`units` - 90) hours have passed, and admitted when they have passed.
 bool owes(Reserved& one, limit::Cost units) {
   const auto paid = one.charged_at + hours(units - 90);
   return !one.table.charge(one.bill.charges(), paid - minutes(1), one.bill.outcomes()) &&

@@ -137,7 +137,8 @@ struct ByRls : Asker {
   }
 };
 
-// `late`: the time that has passed since the request's time in the vector. Waits are shorter by this time.
+// `late`: how long after the request's time in the vector the answer was read. The times in `seen` may be
+// shorter than expected, by at most `late`.
 void expect_seen(const SeenDecision& seen, const limit::ExpectedDecision& expected, base::Duration late) {
   const auto expect_time = [&](std::int64_t seconds, base::Duration time) {
     EXPECT_LE(seconds, base::ceil_seconds(time));
@@ -169,7 +170,8 @@ TYPED_TEST(Vectors, AreDecidedAsComputedByHand) {
       SCOPED_TRACE(testing::Message() << name << ": " << client << " asks for " << cost << " after "
                                       << at.count() / 60'000'000 << " min");
       jump(at - std::exchange(before, at));
-      way.connect();  // the last connection may be idle for too long
+      // Opens a new connection: after the jump, the previous one may have been idle for too long.
+      way.connect();
       const auto seen = way.ask(client, cost);
       expect_seen(seen, expected, way.clock.now() - (limit::kVectorsBegin + at));
     }

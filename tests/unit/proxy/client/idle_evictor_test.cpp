@@ -17,7 +17,7 @@ class FakeSessions final : public net::Watched {
   FakeSessions(net::Watchdog& watchdog, IdleEvictor& idle_evictor)
       : Watched(watchdog), evictor_(idle_evictor) {}
 
-  int quiet = 0, idle = 0, begun = 0;  // for each rank, the number of open connections
+  int quiet = 0, idle = 0, begun = 0;  // number of open connections of each Rank
   int closed = 0;
   int ticks = 0;
   bool wanted = false;  // true: at each tick, asks for the eviction of one connection

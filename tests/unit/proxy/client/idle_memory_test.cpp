@@ -23,7 +23,7 @@ class IdleMemoryTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kClients = 200;
   static constexpr std::size_t kMostBytes = 1024;  // for each connection, with malloc's overhead
-  static constexpr int kQuietTicks = 25;           // a connection becomes quiet after 20 ticks
+  static constexpr int kQuietTicks = 25;           // an idle connection becomes quiet after 20 ticks
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr bool kOtherMalloc = true;
 #else

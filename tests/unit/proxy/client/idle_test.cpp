@@ -36,8 +36,8 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // A connection that got no octets for 20 ticks skips the next 20 ticks, and so on. After kDozing ticks
-  // without octets, the connection skips ticks.
+  // A connection without octets for 20 ticks becomes quiet. Then it skips ticks: it gets only one in 20.
+  // After kDozing ticks without octets, the connection is quiet.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};

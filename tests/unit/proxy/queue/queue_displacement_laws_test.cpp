@@ -36,7 +36,7 @@ constexpr Queue::Worker kTrafficWorkers = 2;
 //  5. A request displaces a request of the same priority only if the displaced request's client then still
 //     has at least as many waiting requests as the new request's client.
 //  6. The displaced request is the one that would have departed last, by TurnOracle.
-//  7. No departure is taken twice, and departures are at least period/count apart.
+//  7. No departure is taken twice. Departures are at least period/count of the bucket's rate apart.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed)

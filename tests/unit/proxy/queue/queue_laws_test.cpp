@@ -3,8 +3,8 @@
 //
 //  1. No request departs before the departure that it takes, or before another rule permits it.
 //  2. No departure is taken twice.
-//  3. Departures of a lane are at least period/count apart. If requests join as soon as they have a
-//     departure, the instants at which requests depart are at least period/count apart, too.
+//  3. Departures of a lane are at least period/count of the bucket's rate apart. If requests join as soon as
+//     they have a departure, the instants at which requests depart are at least as far apart.
 //  4. No departure stays unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
 //  5. Requests depart in the order of TurnOracle, and each worker takes only its own tickets (waiting
@@ -101,8 +101,8 @@ class Simulation {
   }
 
   // Returns a random time until which another rule delays the request, or the epoch if no other rule delays
-  // it. The time is `promised` at the latest: otherwise the request would wait in the queue of the other
-  // rule.
+  // it. `promised`: the request's departure. The result is not later than that, because a request waits in
+  // the queue of the rule that delays it most.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
@@ -215,11 +215,13 @@ class Simulation {
   const bool eager_;  // true: each request joins the queue as soon as it has a departure
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
-  std::vector<Departure> promised_;           // departures whose requests have not joined yet
-  std::multiset<base::TimePoint> in_lane_{};  // departures of queued requests; neither taken nor returned
+  std::vector<Departure> promised_;  // departures whose requests have not joined yet
+  // Departures that came with requests, until a request takes them, the limiter takes them back, or they
+  // pass.
+  std::multiset<base::TimePoint> in_lane_{};
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   base::TimePoint latest_;
-  // true: at least one request has waited without a break since the latest departure
+  // true: ever since the latest departure, a request waited that could have taken this departure instead
   bool waited_on_ = false;
   std::vector<base::TimePoint> sorted_;
   TurnOracle oracle_;

@@ -12,8 +12,8 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// The tests make only the operator above fail. std::stable_sort calls the operator below. If this operator
-// failed, std::stable_sort would continue with less memory, so such a failure needs no test.
+// The tests make only the throwing operator new fail. std::stable_sort calls this operator, and would
+// continue with less memory if the operator failed. So no test needs a failure here.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }

@@ -1,5 +1,6 @@
-// The order of requests in one lane (the queue of one key), and the counts for several lanes. Each test is
-// one case; queue_laws_test.cpp tests random traffic.
+// Tests in which order the requests of a lane (the queue of one key) depart. Also tests how full all lanes
+// are together, and how many requests of a client wait. Each test is one case; queue_laws_test.cpp tests
+// random traffic.
 #include "weir/proxy/queue.hpp"
 
 #include "unit/proxy/queue/lanes.hpp"
