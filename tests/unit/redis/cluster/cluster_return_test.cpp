@@ -43,7 +43,7 @@ class ClusterRefunds : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // requests for each key; with so many, the key is hot
+  static constexpr unsigned kAsked = 4;  // requests for each key; a key is hot after GrantCache::kHot = 4
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);

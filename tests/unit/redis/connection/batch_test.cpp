@@ -111,11 +111,13 @@ TEST_F(BatchedCharges, AreMadeInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// In each call the script checks only once whether lists or sorted sets exist. In this test, that check comes
-// before the first request creates a list or a sorted set. The second request must still find that list or
-// set.
+// In each call the script checks only once whether any key is a list or a sorted set. Here the check finds
+// none, and then the first request turns a string into a list or a sorted set. The second request of the call
+// must find it.
 TEST_F(BatchedCharges, UseListsAndSetsThatAnEarlierRequestOfTheSameCallCreated) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
+  // The most entries and the most permits that a state may have as a string. With one more, the state becomes
+  // a list (entries) or a sorted set (permits).
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
@@ -216,7 +218,8 @@ TEST_F(BatchingStore, EachRequestOfACallIsRefundedIfItsReplyIsLate) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // Redis charges nine of these requests and refuses the others
+  // Nine of the bucket's ten units are left. So Redis charges nine of these requests and refuses three.
+  std::array<Answer, 12> late;
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

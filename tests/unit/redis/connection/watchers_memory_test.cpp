@@ -16,12 +16,12 @@
 namespace weir::redis {
 namespace {
 
-// The step in which an allocation failed.
+// Where an allocation failed: nowhere, before the watching coroutine was started, or in that coroutine.
 enum class Failed { Nothing, Start, Watcher };
 
 // Runs the next handler of the event loop, which starts a watching coroutine. Makes the handler's n-th
-// allocation fail. Returns Nothing if the handler makes fewer than n allocations, and Start if the coroutine
-// was not started.
+// allocation fail. Allocations count from 0. Returns Nothing if the handler makes too few allocations, and
+// Start if it could not start the coroutine.
 Failed fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;
@@ -44,7 +44,7 @@ TEST(WatchersMemory, ClusterSlotsAreReadAgainAfterALackOfMemory) {
     if (failed == Failed::Nothing) break;
     if (failed == Failed::Start) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    // The log has one line for each of the two sessions that came up, and no other.
+    // Each of the two masters has a session, which logs that it is up. Nothing else is logged.
     ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();
     ++survived;
   }

@@ -110,8 +110,9 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// At any time eight calls wait for their replies. weir must send a further request at once. If it first
-// waited for one of the eight replies, the reply to the further request would come too late.
+// A request begins every 3 ms and its reply takes 600 ms, so Pipeline::kBusyCalls calls soon wait for
+// replies. weir must still send each further request at once. If it first waited for a reply, the request
+// would take up to 1.2 s and time out.
 TEST_F(FaultyNetwork, RequestsDoNotTimeOutIfTheRoundTripToRedisIsLong) {
   way_.trouble().delay = 600ms;  // the delay is less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
@@ -152,7 +153,7 @@ TEST_F(FaultyNetwork, LostReplyToARefundClosesTheConnection) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // Two losses are counted: the refund, and the later charge.
+  // Two losses are counted: the refund, and the charge that was unanswered when the connection closed.
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

@@ -55,8 +55,9 @@ class ClusterPrefetch : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns how many units of the key's burst are used in Redis. Charges one unit, but does not count it.
-  // With a gap (free time slots between charges), the result may be wrong by one unit.
+  // Returns how many units of the key's burst are used in Redis. To find out, charges one more unit, which
+  // the result does not include. With a gap (free time slots between charges), the result may be wrong by
+  // one.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));
@@ -165,8 +166,8 @@ TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   EXPECT_EQ(answer.unanswered, limit::ChargeSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
-  // Waits for three refunds: the unit of the grant, the request's other charge, and the late charge of the
-  // other node.
+  // Waits for three refunds: bucket(0) and admitting(0) on node 0, and bucket(1), which node 1 has charged
+  // late.
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);

@@ -16,7 +16,8 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A cache whose keys all belong to one set, and an imaginary Redis, whose answers the tests give.
+// A cache of two sets of four entries; the keys of all tests belong to one set. There is no Redis: the tests
+// pass its answers to the cache.
 class GrantCacheTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -64,7 +65,8 @@ TEST_F(GrantCacheTest, NoUnitsArePrefetchedForAKeyWithFewRequests) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // slow enough that at most three requests come within a quarter of the hold time
+    // At most three requests come within a quarter of the hold time (250 ms). A hot key has four (kHot).
+    now_ += 100ms;
   }
 }
 
@@ -190,8 +192,8 @@ TEST_F(GrantCacheTest, UnitOfAFailedRequestIsReturnedToRedisEvenIfAllOtherUnitsO
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// The reset has erased the charge of the spent unit in Redis. Units that are prefetched later were charged
-// after the reset.
+// Between the spending of a unit and its refund, somebody resets the key. The reset erases the unit's charge
+// in Redis, but not the charges of units that are prefetched later.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) {
   heat();
   take();
@@ -209,7 +211,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToUnitsPrefetchedLater) 
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// If the number were no such multiple, the last prefetched units would be too few for a request.
+// Otherwise a few units would be left over at the end of each grant: too few for a request.
 TEST_F(GrantCacheTest, NumberOfPrefetchedUnitsIsAMultipleOfTheCostOfARequest) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -230,7 +232,7 @@ TEST_F(GrantCacheTest, NumberOfPrefetchedUnitsIsAMultipleOfTheCostOfARequest) {
 }
 
 // An expensive request raises the size of the key's next grant. The grant for later cheap requests must still
-// be bounded by the lease.
+// be bounded by the lease (40). The cache asks for a grant only while it holds at most a quarter of that.
 TEST_F(GrantCacheTest, AtMostFiveQuartersOfTheLeaseSettingArePrefetchedForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using limit::Limiter;
 
-// Redis's time in all tests; a multiple of 10 s.
+// Redis's time at the start of each test. It is a multiple of 10 s, so a window of 10 s begins at it.
 constexpr base::TimePoint kRedisTime{base::Duration(1'700'000'000'000'000)};
 const Grant::Time kHere{1000s};
 
@@ -38,7 +38,8 @@ Grant window_grant(const Limiter& limiter, limit::Cost units, base::Duration int
 
 TEST(Grant, UnitsOfAFullBucketExpireAsTheBucketRefills) {
   const auto grant = bucket_grant(20);
-  EXPECT_EQ(grant.ready(kHere), 19U);  // Redis's clock may be a microsecond ahead
+  // The first unit's time slot begins at kRedisTime. Redis's clock may be a microsecond past that.
+  EXPECT_EQ(grant.ready(kHere), 19U);
   EXPECT_EQ(grant.ready(kHere + 5ms), 14U);
   EXPECT_EQ(grant.ready(kHere + 19ms), 0U);
 }
