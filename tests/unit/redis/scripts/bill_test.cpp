@@ -72,7 +72,7 @@ TEST_F(Outcomes, AreComputedFromTheStateAndTheTimeInTheReplyOfRedis) {
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_EQ(outcomes_[0].remaining, 1U);
-  EXPECT_FALSE(outcomes_[1].allowed);  // the request comes a third of a microsecond too early
+  EXPECT_FALSE(outcomes_[1].allowed);  // 2,333,333 2/3 µs are spent; at most 2,333,333 1/3 µs may be
   EXPECT_EQ(outcomes_[1].retry_after, 1us);
   ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 1, 0}));
   EXPECT_TRUE(outcomes_[1].allowed);

@@ -148,14 +148,14 @@ TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAString) {
 }
 
 TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAList) {
-  scripts_.forget_all();  // from now on, a log with few entries is stored as a list
+  scripts_.forget_all();  // switches to the scripts that store a log of more than 2 entries as a list
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-// Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
-// further settlement must not add an entry of cost 0, because that entry would expire later.
+// Redis has lost the log, and the first settlement creates it again. Once the log has the largest possible
+// cost, further settlements must add no entry. An entry of cost 0 would expire later than the others.
 TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatASettlementCreatesAgain) {
   const auto first = now_;
   now_ += 3 * kPause;

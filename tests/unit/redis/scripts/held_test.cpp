@@ -286,8 +286,8 @@ TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailsMidwayAndIsRepeated) {
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  // After 40 permits, the key is a sorted set. The script writes to a sorted set after each bill of a call,
-  // and not only at the end of the call.
+  // A key with more than 32 permits is a sorted set. In a sorted set, the script stores the permits of each
+  // bill before it checks the next bill. So the permit of `bill` is stored before the call fails at `fresh`.
   for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;

@@ -145,9 +145,9 @@ TEST_F(PairScript, AnyTwoLimitersOfOneAlgorithmCountAsInLocalMemory) {
   }
 }
 
-// One limiter of the rule counts but does not decide. Its count may exceed its limit, but not the largest
-// count that the state can store. Then refunds lower the count. In the next window, the count has its full
-// weight at first.
+// One limiter of the rule counts but does not decide. Its count may exceed its limit, but must stop at the
+// largest count that a state can store. Later refunds lower it. When the next window begins, a sliding window
+// still weighs the previous count almost fully.
 TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestPossibleCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :

@@ -99,7 +99,7 @@ TEST_F(ScriptState, KeyWithAStateInAnUnknownFormatCountsAsUnused) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << command_text;
   };
   for (const auto& limiter : every_) {
-    if (limit::gcra_core(limiter) != nullptr) continue;  // every state of the right length is valid
+    if (limit::gcra_core(limiter) != nullptr) continue;  // any bytes of the right length are a valid state
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)

@@ -193,7 +193,9 @@ TEST_F(OverdraftAfterReload, OverdraftReplacesTheStateOfAnotherAlgorithm) {
   for (std::size_t before = 0; before < all.size(); ++before)
     for (std::size_t after = 0; after < all.size(); ++after) {
       if (before == after || limit::holds(all[after])) continue;
-      for (int variant = 0; variant < 2; ++variant) {  // a string, and then a list or a sorted set
+      // Each forget_all() switches to the other variant of the scripts. In one variant, an old log or
+      // concurrency limit has a string as its state. In the other, its state is a list or a sorted set.
+      for (int variant = 0; variant < 2; ++variant) {
         SCOPED_TRACE(limit::describe(all[before]) + " to " + limit::describe(all[after]));
         scripts_.forget_all();
         for (std::uint64_t i = 0; i < 4; ++i) {
@@ -259,14 +261,15 @@ TEST_F(ResetScript, ResetWithATimeInTheFutureIsIgnored) {
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// The rate of a rule changes. The state has a fraction of a microsecond, whose unit then changes, too. Spent
-// units must stay spent, rounded up to the next microsecond.
+// The rate of a rule changes from 7 units a second to another rate. The state of a bucket is a time. At a
+// rate of n units a second, its fraction of a microsecond is a count of nths, which the other rate cannot
+// express. So the script must round the spent time up to a whole microsecond.
 class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
     return limit::TokenBucket::make({count, 1s}, burst).value();
   }
-  // Spends five sevenths of a second, which is 714,285 5/7 µs.
+  // Spends 5 units at 7 units a second. Their refill time, the spent time, is 714,285 5/7 µs.
   void SetUp() override {
     const auto seven = a_second(7, 7);
     const limit::Charge line{key_, &seven, 5};
@@ -298,7 +301,8 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   const limit::Charge line_{key_, &two_};
   const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units per second at the new rate
 
-  // Returns the spent time minus the refill time of `tokens` units, in whole microseconds.
+  // Returns the spent time (714,286 µs after the rounding) minus the refill time of `tokens` units at the new
+  // rate. Rounded up to whole microseconds.
   [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
     const auto micros = 714'286 * parts_ - tokens * 1'000'000;
     return base::Duration((micros + parts_ - 1) / parts_);
@@ -310,7 +314,8 @@ TEST_P(ChangedRate, SpentUnitsAreRoundedUpByACharge) {
 }
 
 TEST_P(ChangedRate, SpentUnitsAreRoundedUpByAChargeUnderALargerBurst) {
-  // At three units a second, a unit is admitted while the spent time is at most 666,666 2/3 µs.
+  // A bucket of burst 3 admits a unit while at most two units are spent. At three units a second, their
+  // refill time is 666,666 2/3 µs.
   const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }

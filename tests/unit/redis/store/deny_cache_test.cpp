@@ -115,7 +115,7 @@ TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndThePossibleClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, rounded up
+  now_ += 500ms - 300us - 489us;  // 489 us: the possible drift, 1/1024 of 500 ms, rounded up
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 3us;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
@@ -167,9 +167,9 @@ TEST_F(CachedRefusals, AreUsedForAtMostASecond) {
   now_ += 749ms;
   EXPECT_TRUE(refuses(bill));
   now_ += 1ms;
-  EXPECT_FALSE(refuses(bill));  // one request must be sent to Redis
+  EXPECT_FALSE(refuses(bill));  // the state is as old as kFresh, so one request goes to Redis to renew it
   now_ += 19ms;
-  EXPECT_TRUE(refuses(bill));  // other requests are refused until that request is answered
+  EXPECT_TRUE(refuses(bill));  // the next request goes to Redis only after kRenewal, 20 ms
   now_ += 1ms;
   EXPECT_FALSE(refuses(bill));
   EXPECT_TRUE(refuses(bill));
@@ -195,7 +195,8 @@ TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
   EXPECT_TRUE(refuses(bill));
 }
 
-// Uses two rules. As with real keys, the two keys of a client differ in the same bits for every client.
+// In each round, every client has the keys `key` and `other`, one for each of two rules. The keys differ in
+// the bits `between`, which are the same for all clients, as weir's own keys do.
 TEST_F(CachedRefusals, RefundOfAKeyRarelyDropsTheRefusalsOfAnotherKeyOfTheClient) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

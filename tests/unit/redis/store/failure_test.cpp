@@ -79,8 +79,8 @@ TEST_F(RedisFailure, CallToAnUnresponsiveRedisTimesOutAndItsLateReplyIsDiscarded
     EXPECT_LT(answer.took, 300ms);  // the timeout, plus time for a busy machine
   }
   server.thaw();
-  // Redis has made the three charges after their timeouts. The next request must not get one of their
-  // replies, in which `remaining` would be 8.
+  // Redis makes the three charges after their timeouts. Its late replies, in which 8, 7 and 6 units remain,
+  // must not be taken for the reply to the next request.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
     next = worker.charge(bill_);

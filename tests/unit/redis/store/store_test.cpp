@@ -129,8 +129,8 @@ TEST_F(StoreTest, CommandsOfOneEventLoopIterationAreSentInOneWrite) {
     return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
   }));
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
-  // Redis has read from connections at most 3 times: once for all commands, once for this INFO, and perhaps
-  // once when the connection of the first INFO was closed.
+  // Since `reads`, Redis has read at most 3 times: the commands of the worker at once, the INFO below, and
+  // perhaps the end of the connection that asked for `reads`.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
@@ -151,7 +151,7 @@ TEST_F(StoreTest, FlushedScriptIsLoadedAgainOnce) {
     admitted += answer.outcomes[0].allowed;
   }
   EXPECT_GE(admitted, 10);
-  EXPECT_LE(admitted, 11);  // 11 are admitted if Redis makes the refund between the charges
+  EXPECT_LE(admitted, 11);  // the limit, 10, and one more if Redis makes the refund between the charges
   EXPECT_EQ(worker.store.stats().script_loads.load(), 2U);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
