@@ -92,7 +92,8 @@ TEST_F(ConfigSnapshotsTest, UnchangedRulesAndUpstreamsAreReusedAfterAReload) {
   EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
 }
 
-// Returns rules with 17 * 101 * 20 different limits.
+// Returns 17 rules with 101 limits each: the rule's own limit and 100 overrides. Because of `adapt`, weir
+// makes 20 limiters (limit::kWholeFactor) for each limit.
 std::string many_limits(int first) {
   std::string text;
   for (int i = 0; i < 17; ++i) {

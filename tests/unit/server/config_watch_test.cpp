@@ -18,7 +18,8 @@ class ConfigWatchTest : public ::testing::Test {
   }
   ~ConfigWatchTest() override { std::filesystem::remove_all(folder_); }
 
-  // Replaces the file, so that its inode and thus its stamp change, whatever the clock's resolution is.
+  // Replaces the file. Its net::FileStamp changes with its inode, even if the clock is too coarse to show
+  // that time has passed.
   void write(const std::string& text) {
     std::ofstream(path() + ".new") << text;
     std::filesystem::rename(path() + ".new", path());

@@ -57,7 +57,7 @@ TEST(WorkerThread, ConnectionThatArrivesWhenTheDrainBeginsIsClosed) {
   Tcp::socket client(context);
   client.connect({net::asio::ip::address_v4::loopback(), port});
 
-  // The acceptor accepts the waiting client when it opens, and handles the client after the drain has begun.
+  // When the acceptor opens, it accepts the waiting client. It handles the client after the drain has begun.
   callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
   callbacks.worker.drain();
   callbacks.worker.start();
