@@ -15,7 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using Outcome = Resolution::Outcome;
 
-constexpr std::uint64_t kMiddle = 3'000'000;  // this random number leaves a period of 30 s unchanged
+// A random number changes a period by up to a tenth. This one, a tenth of 30 s in microseconds, leaves a
+// period of 30 s unchanged.
+constexpr std::uint64_t kMiddle = 3'000'000;
 
 // Returns the addresses 10.0.0.n for the given numbers n.
 Addresses at(std::initializer_list<unsigned> numbers) {

@@ -49,7 +49,8 @@ class ResolverTest : public ::testing::Test {
     }
     return std::make_shared<ServerGroup>(settings, std::move(servers));
   }
-  // Replaces the only group by a group with the servers that the resolver has found.
+  // Replaces service_group by a group with the servers that the resolver has found. From then on, the
+  // resolver watches only that group.
   void follow(const ResolvedUpstream& next) {
     service_group = std::make_shared<ServerGroup>(next.settings, next.servers, ServerGroup::Report{},
                                                   service_group.get());

@@ -17,8 +17,8 @@ TEST(RetryBudget, AllowsTheConfiguredPercentageOfRetriesAndAnInitialReserve) {
     if (budget.take()) ++repeated;
   }
   EXPECT_EQ(repeated,
-            // ten initial retries, and 20 % of the requests; the reserve was full, so the first request added
-            // nothing
+            // 10 from the initial reserve, and 199 from 20 % of 999 requests. The first request adds nothing,
+            // because the reserve is still full.
             209);
 }
 

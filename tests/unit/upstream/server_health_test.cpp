@@ -207,8 +207,9 @@ TEST(ServerHealth, ProbesReadmitAServerThatWasEjectedForFailedRequests) {
   EXPECT_EQ(server_health.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
-// A request whose connect failed can be sent to another server. If a server accepts the request and stays
-// silent, the request gets no answer.
+// If weir cannot connect to a server, no request is lost: weir sends the request to another server. But a
+// server that accepts a non-retryable request and stays silent loses it. So weir does not send such requests
+// to a silent server until `most` after its ejection ends.
 TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLaterThanOthers) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
