@@ -82,7 +82,7 @@ TEST(LogLineReader, SettlementOrRefundAfterTheStateMovedToANewProcessIsIgnored) 
   written.replay.lost_from = written.start + Duration(100);
   const auto* line = reader.read(written.line(), why);
   ASSERT_NE(line, nullptr);
-  ASSERT_EQ(line->amendments.size(), 2U);  // the reader always keeps the release of the concurrency permit
+  ASSERT_EQ(line->amendments.size(), 2U);  // the settlement is ignored; a release is always kept
   EXPECT_EQ(line->amendments[0].what.kind, Amendment::Kind::Release);
   EXPECT_EQ(line->amendments[1].what.kind, Amendment::Kind::Refund);
   written.replay.lost_from = written.start + Duration(40);
