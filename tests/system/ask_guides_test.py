@@ -230,7 +230,7 @@ class BehindNginx(Behind, TestCase):
         self.assertEqual(self.ask_often(6, X_Forwarded_For="203.0.113.9"), [200] * 5 + [429], "not from the load balancer")
         self.assertEqual(self.ask(X_Forwarded_For="203.0.113.10").status, 429)
 
-    def test_rule_that_charges_by_status_charges_every_request_regardless_of_its_status(self):
+    def test_rule_that_charges_by_status_charges_every_request_because_weir_sees_no_status(self):
         self.rules("""[[rule]]
             name = "logins"
             key = ["ip"]
@@ -293,7 +293,7 @@ class BehindNginxInDocker(BehindNginx):
 
     keys = False
     test_client_address_is_believed_only_from_the_load_balancer = test_request_without_the_key_of_the_rule_gets_401 = None
-    test_rule_that_charges_by_status_charges_every_request_regardless_of_its_status = None
+    test_rule_that_charges_by_status_charges_every_request_because_weir_sees_no_status = None
     test_concurrency_limit_bounds_questions_and_not_requests = None
     test_delayed_request_waits_in_weir = None
     test_nginx_answers_429_whatever_status_the_rule_states = test_commands_of_the_guide_print_the_shown_output = None

@@ -99,7 +99,7 @@ class UndecidedQuestions(AskTestCase):
         weir.wait_for("this process continues")
         self.assertEqual(asker.decide()["remaining"], 2)
 
-    def test_question_that_awaits_redis_is_decided_and_the_rest_of_its_array_gets_503(self):
+    def test_question_that_awaits_redis_is_decided_and_later_questions_of_the_call_get_503(self):
         redis = self.start(Redis())
         shared = LIMIT.replace('name = "all"', 'name = "all"\nstore = "redis"')
         weir = self.lineage(shared, state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}", timeout = "{PATIENCE}s" }}')

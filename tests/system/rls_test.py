@@ -322,13 +322,13 @@ class OneLimit(SeveralWays):
         self.assertEqual(sum(map(sum, results)), limit)
         return results
 
-    def test_limit_is_exact_across_rls_decide_and_the_proxy(self):
+    def test_limit_in_memory_is_exact_if_rls_and_decide_and_the_proxy_share_it(self):
         weir = self.weir_of_three(rule("all", "137/3000day", key="[]", **WINDOW))
         self.ask_all_ways(weir, 137)
         self.assertEqual(weir.metric("weir_decisions_total", rule="all", outcome="admitted"), 137)
         self.assertEqual(weir.metric("weir_decide_questions_total", api="rls"), 180)
 
-    def test_limit_in_redis_is_exact_across_rls_decide_and_the_proxy(self):
+    def test_limit_in_redis_is_exact_if_rls_and_decide_and_the_proxy_share_it(self):
         redis = self.start(Redis())
         weir = self.weir_of_three(rule("all", "137/3000day", key="[]", store='"redis"', **WINDOW),
                                   state=f'key_secret = "test"\nredis = {{ url = "{redis.url}", start_wait = "20s" }}')

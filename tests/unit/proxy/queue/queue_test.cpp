@@ -58,7 +58,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, FullnessOfAllQueuesIsThatOfTheFullestSharedQueue) {
+TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatClientsShare) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);

@@ -153,7 +153,7 @@ TEST(Grant, UnusedUnitsAreReturnedInOneRefund) {
   EXPECT_FALSE(grant.refund_of_unspent(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
 }
 
-TEST(Grant, UnitsOfExactLogsQueuesStepwiseBucketsAndPermitsCannotBePrefetched) {
+TEST(Grant, ExactLogOrQueueOrStepwiseBucketOrConcurrencyLimitCannotPrefetch) {
   EXPECT_TRUE(can_be_leased(kBucket));
   EXPECT_TRUE(can_be_leased(limit::Gcra::make({1, 1s}, 5).value()));
   EXPECT_FALSE(can_be_leased(limit::SlidingLog::make({5, 1s}).value()));
