@@ -61,9 +61,9 @@ struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The longest time to connect, sign in and load scripts. If eight times settings.timeout (at most 2 s) is
-  // longer, the session allows that time instead. The default is so short that a failed attempt and the pause
-  // after it take less than a second.
+  // The longest time to connect, sign in and load scripts. The session uses the larger of this value and
+  // min(8 × settings.timeout, 2 s). The default is so short that a failed attempt and the pause after it take
+  // less than a second.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // the most commands that wait for a reply

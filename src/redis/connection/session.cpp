@@ -27,8 +27,8 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// Returns the longest time to connect, sign in and load the scripts: tuning.open_timeout, or eight times
-// settings.timeout (at most 2 s) if that is longer.
+// Returns the longest time to connect, sign in and load the scripts: the larger of tuning.open_timeout and
+// min(8 × settings.timeout, 2 s).
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));

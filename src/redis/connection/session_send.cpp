@@ -92,9 +92,10 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Stores the refunds beside the command if the command may have to be sent again in another form. In a
-// cluster, the refunds must be sent one by one if their slot is moving. A renewal may be outdated when the
-// command is sent again.
+// Sends the refunds in one command. In two cases, a later attempt cannot repeat the same command, so the
+// entry keeps the refunds, too:
+// * In a cluster, several refunds must be sent one by one while their slot moves to another node.
+// * A renewal may be outdated when the command is sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();

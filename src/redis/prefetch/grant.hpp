@@ -80,8 +80,9 @@ class Grant {
   using Time = std::chrono::steady_clock::time_point;
 
   Grant() = default;  // an empty grant that belongs to no key
-  // `number`: identifies the grant; not 0. `reset_after`: the time from trip.received until the key is unused
-  // again. REQUIRES: can_be_leased(*charge.limiter); `trip` is the round trip that charged charge.cost.
+  // `number`: identifies the grant; not 0. `reset_after`: the time from trip.received until the key has all
+  // its units again. REQUIRES: can_be_leased(*charge.limiter); `trip` is the round trip that charged
+  // charge.cost.
   Grant(std::uint32_t number, const limit::Charge& charge, const RoundTrip& trip,
         base::Duration reset_after) noexcept;
 
@@ -111,7 +112,7 @@ class Grant {
   // For buckets: returns true if this grant's last time slot ends later than the last one of `other`.
   [[nodiscard]] bool ends_later_than(const Grant& other) const noexcept { return end_ > other.end_; }
 
-  // Returns an upper bound of the time until the key is unused (full) again.
+  // Returns an upper bound of the time until the key has all its units again.
   [[nodiscard]] base::Duration reset_after(Time now) const noexcept;
   // Returns Redis's time at `now`. Uses the same estimate of Redis's clock as reset_after().
   [[nodiscard]] base::TimePoint redis_now(Time now) const noexcept {
