@@ -105,9 +105,9 @@ const char* place_of(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Query ? "query parameter" : place_in_body(attribute);
 }
 
-// Returns the ambiguity of an attribute in the body. Looks for a form field in the query, too, if the body is
-// not Unread or if `by_query` is true. `by_query`: a query parameter, which comes before the attribute in
-// `part`, decides the key.
+// Returns the ambiguity of an attribute in the body. `by_query`: true if the key is taken from a query
+// parameter that stands before the attribute in `part`. Looks for a form field in the query, too. Exception:
+// not while the body is Unread and `by_query` is false.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;
