@@ -119,8 +119,9 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   [[nodiscard]] const Departure* surplus() const noexcept;
 
   limit::Key key{};
-  std::uint64_t max_waiting = 0;  // how many units may wait; 0 unless all clients share the lane
-  std::uint64_t cost = 0;         // the sum of the costs of all tickets
+  // If all clients share the lane: how many units may wait in it, for Queue::fullness(). Otherwise 0.
+  std::uint64_t max_waiting = 0;
+  std::uint64_t cost = 0;  // the sum of the costs of all tickets
   std::size_t tickets = 0;
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;
