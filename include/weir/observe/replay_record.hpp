@@ -94,8 +94,8 @@ struct ReplayRecord {
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.
 struct ForgottenKey {
   limit::Key key;
-  // The timestamp of the reset. If the key is not in the key table: the lowest timestamp of the instant of
-  // the reset.
+  // The timestamp of the reset. If the key is not in the key table: limit::timestamp_at() of the time of the
+  // reset.
   limit::HybridTimestamp timestamp = 0;
 };
 struct ResetRecord {
