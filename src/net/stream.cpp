@@ -171,7 +171,7 @@ ErrorCode Stream::try_handshake(bool& wants_room) {
     ERR_clear_error();
     const int result = SSL_do_handshake(tls_->ssl);
     const auto failure = result == 1 ? ErrorCode() : tls_->meaning(result);
-    auto ec = send_outgoing();  // after a failure, this is OpenSSL's alert
+    auto ec = send_outgoing();  // after a failed handshake, sends OpenSSL's alert
     if (failure && failure != asio::error::would_block) return failure;
     wants_room = ec == asio::error::would_block;
     if (wants_room) port_->filled();
