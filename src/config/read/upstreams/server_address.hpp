@@ -1,4 +1,5 @@
-// Parses the addresses of an upstream's servers: addresses, URLs and services.
+// Parses the elements of an upstream's `servers`: an address, a URL, or the name of a service, which DNS
+// lists in SRV records ("srv:NAME").
 #pragma once
 
 #include "weir/base/endpoint.hpp"
