@@ -27,7 +27,7 @@ struct AdminTimeout {};
 
 std::runtime_error failure(const char* doing) {
   return std::runtime_error(std::string(doing) + ": " +
-                            std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+                            std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): glibc's is thread-safe
 }
 
 // Waits until poll(2) reports one of `events` for the socket. Throws AdminTimeout if `deadline` passes first.

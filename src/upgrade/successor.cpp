@@ -111,7 +111,7 @@ base::Result<pid_t> start_successor(int channel) {
   const int error = ::posix_spawnp(&pid, argv[0], actions.get(), attributes.get(), argv.data(), envp.data());
   if (error != 0)
     return base::Error{"cannot start " + arguments[0] + ": " +
-                       std::strerror(error)};  // NOLINT(concurrency-mt-unsafe)
+                       std::strerror(error)};  // NOLINT(concurrency-mt-unsafe): glibc's is thread-safe
   return pid;
 }
 
