@@ -1,5 +1,5 @@
-// The output of `weir top --json`: one frame for programs, with the member names of the admin listener's
-// pages.
+// The output of `weir top --json`: one line of JSON, for programs. The members have the names that the admin
+// listener's pages use.
 #pragma once
 
 #include "cli/top/top_sample.hpp"
