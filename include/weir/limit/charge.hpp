@@ -1,5 +1,5 @@
-// One charge of a request: the key, its rule, the cost and the limiter. A request's bill is the list of all
-// its charges. The key table and Redis charge whole bills.
+// One charge of a request: the key, its rule, the cost and the limiter. A bill is the list of a request's
+// charges to one store (the key table or Redis). A bill is charged as a whole or not at all.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -1,7 +1,7 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
 // requests. The new process counts these permits, too, so that both processes together stay within the limit.
 //
-// Owned by the program. Belongs to the main thread. The table must outlive this object.
+// Owned by the program. Belongs to the main thread. The key table must outlive this object.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -24,7 +24,7 @@
 //     time of the admission. The key is then rejected earlier, never admitted too soon. A few keys can cause
 //     this for all logs of a rule. Example: in a table of a million keys with one rule that keeps logs, about
 //     149 keys of 10,000 entries use up the store.
-//  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
+//  7. A concurrency limit counts permits in the key's cell. A cell is not evicted while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
 //     slot. Their memory is bounded by 16 bytes for each key of the table, or by 1 MiB if that is more. The

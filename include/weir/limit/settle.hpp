@@ -8,7 +8,7 @@
 //
 //   bucket, gcra   the TAT moves by the difference. Exact unless the key would have been full in
 //                  between (limit/limiter.hpp, refund).
-//   windows, logs the count or the entry that contains the reserved cost changes, unless it has expired.
+//   windows, logs  weir corrects the count or the entry that contains the charge, unless it has expired.
 //
 // Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A settlement moves a TAT
 // at most to a hundred years after the charge (kLongestDebt), and leaves a stepped bucket at most a hundred

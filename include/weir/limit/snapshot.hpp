@@ -16,8 +16,8 @@
 //
 // A snapshot keeps:
 // * The secret key of client names (k0, k1). Without this key no client would find its state after a restart.
-//   A person who knows this key can find clients that share one bucket of the table. So it is not derived
-//   from key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and
+//   A person who knows this key can choose clients that fill one bucket of the table. So the key is not
+//   derived from key_secret, which many weirs and perhaps many people know. A snapshot contains the key, so
 //   only the owner may read the file.
 // * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
 //   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
