@@ -103,8 +103,8 @@ class FormNames {
     std::size_t value;  // the index of the field's value, as find() returns it
   };
 
-  // A field name with brackets. BracketedNames stores it under the name with only one '[' between two parts,
-  // because Rack (Ruby) ignores further brackets.
+  // A field name with brackets, such as "user[name]". BracketedNames stores it under its parts with one '['
+  // between them ("user[name"), because Rack (Ruby) ignores further brackets.
   struct Bracketed {
     std::string name;   // the name in lower case
     std::size_t value;  // the index of the field's value, as find() returns it

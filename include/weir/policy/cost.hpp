@@ -1,6 +1,6 @@
 // Reads the cost of a request from a header, the query or the JSON body.
 //
-// Pure. An invalid number is the client's fault and is returned as a value, never as an exception.
+// Pure. An invalid number is the client's fault. So a return value reports it, never an exception.
 #pragma once
 
 #include "weir/http/head.hpp"

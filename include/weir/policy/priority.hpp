@@ -1,5 +1,5 @@
-// The priority of a request. A request of better priority leaves a rule's queue earlier, and is rejected
-// later under load.
+// The priority of a request. A request of better priority leaves a rule's queue earlier, and weir rejects it
+// only under a higher load.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -19,7 +19,7 @@ class RuleFinder {
   // REQUIRES: at most 65,536 rules.
   explicit RuleFinder(std::span<const Rule> rules);
 
-  // Reusing this object reuses its memory.
+  // The buffers of find(). Reusing the object reuses their memory.
   struct Scratch {
     std::vector<MatchIndex::Position> positions;
     std::vector<const Rule*> rules;

@@ -1,6 +1,6 @@
 // Settles a charge by the response. The HTTP status decides whether the request is charged; for a gRPC call,
-// the gRPC status may decide. The amount is what a header, the JSON body or a stream of JSON records of the
-// response states, or the size of the bodies that weir forwarded.
+// the gRPC status may decide. The amount is a number in the response (in a header, the JSON body or a
+// stream of JSON records), or the size of the bodies that weir forwarded.
 //
 // Pure. If an upstream states an invalid amount, the result says so, and the amount reserved in advance
 // remains charged.

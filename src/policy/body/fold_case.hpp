@@ -1,4 +1,4 @@
-// Compares names in bodies in the way of servers that ignore case.
+// Compares names in bodies without regard to case, as some servers do.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Recognises IPv6 addresses that stand for IPv4 hosts, and blocks that many customers share.
+// Recognises two kinds of IPv6 addresses: those that stand for IPv4 hosts, and those in blocks where each
+// address is a separate host.
 //
 // Pure. Addresses with the same prefix of `ipv6_prefix` bits count as one client, because one customer
 // usually has the whole prefix. In the blocks below, however, unrelated hosts have the same prefix.

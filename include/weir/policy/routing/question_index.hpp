@@ -42,7 +42,7 @@ class QuestionIndex {
     MatchIndex any_value;
     ByName<MatchIndex> by_value;  // the rules that need exactly this value
   };
-  // The rules of one domain. A rule that needs values for several keys is found by one of them.
+  // The rules of one domain. A rule that needs values for several keys is listed under one of them.
   struct OfDomain {
     // The rules that need no key: those without descriptors, and those whose on_missing is not "skip".
     MatchIndex without_key;
