@@ -1,7 +1,7 @@
-// Remembers which failures of bills were logged. These failures occur while other bills on the same
-// connection succeed: weir's user lacks a right, or a script fails. The connection stays open. Failures of
-// calls that need the same features are logged once per connection, and again only after a call with these
-// features has succeeded. At most one failure is logged in ten seconds.
+// Decides which failures of bills are logged, if the connection stays open because other bills may succeed.
+// Examples: weir's user lacks a right, or a script fails. If several calls that need the same features fail,
+// only the first failure is logged. The next one is logged after a call with these features has succeeded, or
+// on a new connection. At most one failure is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once

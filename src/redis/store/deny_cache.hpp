@@ -9,8 +9,8 @@
 // of the key, not the refusal, and evaluates the limiter again. So a request of lower cost gets its own
 // answer. Retry-After, Remaining and Reset are those that Redis would return now. A refusal from the cache is
 // right for three reasons.
-//  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
-//     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
+//  1. A state does not contain the time (src/limit), and charges only add to it. A state of the key with more
+//     charges is called later. A limiter that refuses in a state also refuses in every later state. So if
 //     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
 //  2. Redis read its clock at an unknown instant between `sent` and `received`, so the cache knows Redis's
 //     present time only up to one round trip. The cache refuses only if the limiter refuses even at the

@@ -1,4 +1,4 @@
-// The functions of a store that make no charge: peek() and forget().
+// The functions of a store that make no charge: peek(), holds_for() and forget().
 #include "redis/connection/backend.hpp"
 #include "redis/prefetch/prefetching_store.hpp"
 
