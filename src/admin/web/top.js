@@ -27,9 +27,10 @@ const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
 const kMostRules = 100;
 
-// Returns the name of a client. Adds a digest if the name only tells the kind of key, because many clients have that
-// name.
-const named = ({ client, digest }) => (client && !/api_key|:/.test(client) ? client : `${client} ${digest.slice(0, 8)}`.trim());
+// Returns the name of a client. Adds a digest if several clients may have the name: if it is empty, or has "api_key" or
+// a label, such as "header:x-tenant". An IPv6 address has colons, but is unique.
+const is_unique = (client) => /^[0-9a-f:.]+$/.test(client) || (client && !/api_key|:/.test(client));
+const named = ({ client, digest }) => (is_unique(client) ? client : `${client} ${digest.slice(0, 8)}`.trim());
 
 function list(title, clients) {
   const rows = clients.slice(0, kShown).map((each) => h("tr", {},

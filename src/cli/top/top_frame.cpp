@@ -23,12 +23,15 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. Adds the beginning of the digest if the name is empty, or contains "api_key"
-// or a colon, as "user:anna" does.
+// Returns the name of a client. Adds the beginning of the digest if several clients may have the name: if it
+// is empty, or contains "api_key" or a label, such as "header:x-tenant". A name with a label may also be cut
+// (observe::SpaceSaving::kText), as "path:/a/long/one" is. An IPv6 address has colons, but is unique.
 std::string client_name(const TopClient& one) {
-  const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
-                    one.client.find(':') != std::string::npos;
-  return one.client + (bare ? " " + one.digest.substr(0, 8) : "");
+  const auto has = [&](const char* part) { return one.client.find(part) != std::string::npos; };
+  const bool is_address =
+      !one.client.empty() && one.client.find_first_not_of("0123456789abcdef:.") == std::string::npos;
+  const bool is_unique = is_address || !(one.client.empty() || has("api_key") || has(":"));
+  return one.client + (is_unique ? "" : " " + one.digest.substr(0, 8));
 }
 
 // A rule, with the number of its decisions of each kind per second.

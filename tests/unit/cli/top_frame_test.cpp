@@ -84,8 +84,26 @@ TEST(TopFrame, NoTextIsShortenedIfTheWidthIsUnlimited) {
                  .refused = {{.client = "route:" + name, .digest = "0123456789", .cost = 1, .error = 0}}}};
   const auto frame = draw(sample, sample, "here", {.width = Screen::kUnbounded, .height = 0});
   EXPECT_THAT(frame, HasSubstr("\n" + name + "   admitted 0/s   delayed 0/s   refused 0/s\n"));
-  EXPECT_THAT(frame, ContainsRegex("\n  2001:db8::1 83a5 +12.3k -4 +route:" + name + " 01234567 +1\n"));
+  EXPECT_THAT(frame, ContainsRegex("\n  2001:db8::1 +12.3k -4 +route:" + name + " 01234567 +1\n"));
   EXPECT_THAT(frame, Not(HasSubstr("~")));
+}
+
+TEST(TopFrame, ShowsTheDigestOfAClientUnlessItsNameIsUnique) {
+  const auto shown = [](const char* name) {
+    Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
+    sample.top = {{.rule = "login",
+                   .seconds = 74,
+                   .admitted = {{.client = name, .digest = "0123456789", .cost = 1, .error = 0}},
+                   .refused = {}}};
+    const auto frame = draw(sample, sample, "here", {.width = Screen::kUnbounded, .height = 0});
+    EXPECT_THAT(frame, HasSubstr(name));
+    return frame.find(" 01234567") != std::string::npos;
+  };
+  for (const char* unique : {"203.0.113.7", "2001:db8::1", "::", "everybody"})
+    EXPECT_FALSE(shown(unique)) << unique;
+  for (const char* shared :
+       {"", "api_key", "api_key of ada", "header:x-tenant", "user:ada", "2001:db8::1 user:ada"})
+    EXPECT_TRUE(shown(shared)) << shared;
 }
 
 TEST(TopJson, RatesAndClientsAreWrittenAsPlainNumbers) {
