@@ -169,12 +169,7 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // try_handshake() returns in_progress if it has not processed all input. The reactor does not report this
-  // input again, so the loop calls try_handshake() until all is processed, but at most kMostPieces times.
-  constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
-  for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)
-    ec = one.stream->try_handshake(one.wants_room);
   if (ec && ec != asio::error::would_block && ec != asio::error::in_progress)
     fault_ = "its TLS handshake failed: " + one.stream->handshake_fault(ec);
   return ec;

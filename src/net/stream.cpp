@@ -27,9 +27,9 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// The most pieces of ciphertext (up to 16 KiB each) that one call of try_handshake() reads before it returns
-// in_progress. A normal handshake needs one piece for each flight, or a few for long certificate chains. The
-// bound keeps a hostile client that sends records of one octet from occupying the worker.
+// The most pieces of ciphertext (up to 16 KiB each) that one call of try_handshake() reads and processes. A
+// normal handshake needs one piece for each flight, or a few for long certificate chains. The bound keeps a
+// hostile client that sends records of one octet from occupying the worker.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // Returns the number of octets that send(2) accepted. It is no error if the socket's buffer is full; the
@@ -167,7 +167,7 @@ ErrorCode Stream::try_handshake(bool& wants_room) {
   wants_room = false;
   if (!tls_)
     if (const auto ec = begin_tls()) return ec;
-  for (unsigned pieces = 0; pieces < kPiecesOfHandshake; ++pieces) {
+  for (unsigned pieces = 0;; ++pieces) {
     ERR_clear_error();
     const int result = SSL_do_handshake(tls_->ssl);
     const auto failure = result == 1 ? ErrorCode() : tls_->meaning(result);
@@ -176,10 +176,11 @@ ErrorCode Stream::try_handshake(bool& wants_room) {
     wants_room = ec == asio::error::would_block;
     if (wants_room) port_->filled();
     if (!ec && !failure) return tls_->admit();
+    // Returns here, not after feed(): the reactor would not report the input that feed() has read.
+    if (!ec && pieces == kPiecesOfHandshake) return asio::error::in_progress;
     if (!ec) ec = feed();
     if (ec) return ec;
   }
-  return asio::error::in_progress;
 }
 
 Task<ErrorCode> Stream::handshake() {

@@ -46,7 +46,8 @@ class Stream final : public DuplexStream {
   [[nodiscard]] Task<ErrorCode> handshake();
   // Runs one step of the handshake. Returns would_block if the next step must wait. In that case, sets
   // `wants_room`: true if the step waits until the stream is writable, false if it waits until the stream is
-  // readable.
+  // readable. Returns in_progress after processing much input; the next step may then follow once the stream
+  // is readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
   // These functions read bytes that the peer sends before TLS. They must be called before handshake().

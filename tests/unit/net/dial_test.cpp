@@ -228,6 +228,27 @@ TEST_F(Dialling, FailedHandshakeStartsTheNextAttemptAndReportsTheReason) {
   other.get();
 }
 
+// The server's certificates take more reads than weir makes in one step of a handshake.
+TEST_F(Dialling, HandshakeWithManyCertificatesSucceeds) {
+  const Address good;
+  const Certificates certificates;
+  const auto server = make_tls_context(certificates.settings()).value();
+  const auto one = static_cast<std::size_t>(i2d_X509(SSL_CTX_get0_certificate(server.get()), nullptr));
+  for (std::size_t size = 0; size < 80'000; size += one)
+    ASSERT_EQ(SSL_CTX_add1_chain_cert(server.get(), SSL_CTX_get0_certificate(server.get())), 1);
+  auto other = std::async(std::launch::async, [&] {
+    const auto theirs = good.accept();
+    const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(server.get()), SSL_free);
+    SSL_set_fd(ssl.get(), theirs.number());
+    return SSL_accept(ssl.get());
+  });
+  const auto believing = make_tls_client_context({.verify = false}).value();
+  const std::string name = "api.test";
+  EXPECT_FALSE(dial({good.endpoint()}, 0, TlsTarget{believing.get(), name}));
+  EXPECT_EQ(fault, "");
+  EXPECT_EQ(other.get(), 1);
+}
+
 TEST_F(Dialling, CancelStopsADialAtAnyStage) {
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint()};

@@ -431,15 +431,31 @@ TEST_F(TlsStream, RecordThatIsReadInPiecesPermitsNoMoreEmptyRecordsThanOtherReco
   EXPECT_EQ(run(context, read_once(*stream, got, 1)), asio::error::connection_aborted);
 }
 
+// Returns the beginning of a hostile ClientHello in records of one octet. Each record takes 6 octets.
+std::string tiny_records(std::size_t count) {
+  constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
+  std::string records;
+  for (std::size_t i = 0; i < count; ++i)
+    records.append("\x16\x03\x01\x00\x01", 5).append(1, i < kHello.size() ? kHello[i] : '\0');
+  return records;
+}
+
 // A hostile ClientHello may come in records of one octet. weir must not process all of them at once.
 TEST_F(TlsStream, HandshakeInTinyRecordsPausesSoThatOtherTasksRun) {
-  constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
-  std::string crumbs;
-  for (std::size_t i = 0; i < 14'000; ++i)
-    crumbs.append("\x16\x03\x01\x00\x01", 5).append(1, i < kHello.size() ? kHello[i] : '\0');
-  send_all(theirs.number(), crumbs);
+  send_all(theirs.number(), tiny_records(14'000));
   EXPECT_EQ(run(context, stream->handshake()), asio::error::in_progress);
   EXPECT_TRUE(stream->has_pending() || !stream->is_quiet()) << "part of the handshake is still unread";
+}
+
+// The reactor reports only input that is still in the socket. The input here takes four reads, and the last
+// read empties the socket.
+TEST_F(TlsStream, PausedHandshakeHasProcessedAllInputThatItRead) {
+  send_all(theirs.number(), tiny_records(8'300));
+  context.poll();
+  bool wants_room = true;
+  EXPECT_EQ(stream->try_handshake(wants_room), asio::error::in_progress);
+  EXPECT_FALSE(wants_room);
+  EXPECT_FALSE(stream->has_pending());
 }
 
 }  // namespace
