@@ -28,6 +28,9 @@
 // but each unit moves the TAT further: twice as far under a factor of one half. So a scaled limit admits
 // nothing that the whole limit would refuse.
 //
+// There is one exception. scaled() keeps the burst of a bucket at `least` units, even if the factor would
+// make it smaller. A key that has used its whole burst may then use the difference at once.
+//
 // In two cases, weir may forget units that a key has used beyond the scaled limit, so that the key can use
 // them again. The first is a reload that changes the limit. The second is an overflow cell that several
 // limiters share.

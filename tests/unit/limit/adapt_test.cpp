@@ -172,6 +172,17 @@ TEST(Scaled, ScaledLimitNeverAdmitsWhatTheWholeLimitRefuses) {
   }
 }
 
+// A scaled burst is at least the rule's cost. Only this can make a bucket admit more than its whole limit.
+TEST(Scaled, BucketWithABurstOfTheCostAdmitsAtMostTheDifferenceMore) {
+  for (const auto& whole : scalable()) {
+    Cell cell;
+    EXPECT_EQ(admitted_at_once(whole, cell, kAtFirst), 100U) << describe(whole);
+    const bool bucket = gcra_core(whole) != nullptr;
+    EXPECT_EQ(admitted_at_once(scaled(whole, 1, 30).value(), cell, kAtFirst), bucket ? 30U - 5U : 0U)
+        << "the factor of 5 % alone would leave 5 units: " << describe(whole);
+  }
+}
+
 TEST(Scaled, QueueStepwiseBucketAndAdaptiveConcurrencyCannotBeScaled) {
   for (const auto& limiter : scalable()) EXPECT_TRUE(can_scale(limiter)) << describe(limiter);
   constexpr Rate kRate{10, Duration{1s}};
