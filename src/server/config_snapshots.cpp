@@ -329,9 +329,11 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// A rule has a limiter for itself and for each tier and override. `key` belongs to one of them, but how a
-// permit is counted does not depend on the limiter. So the charge names the first limiter that counts
-// concurrent requests.
+// A rule has a limiter for itself and for each tier and override. `key` belongs to one of them. The charge
+// names the first limiter that counts concurrent requests, because a permit in a slot of the table is counted
+// in the same way by all of them. If the table has no slot for the key, the permit counts in the overflow
+// cell of that first limiter. This is wrong for a key of another limiter (docs/limitations.md, "Shared
+// cells").
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =
