@@ -64,9 +64,15 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
-  rules_[1].limiter = bucket(1, 10);
-  // 4 of 8 units are left. Clients see a limit of 4 units, so weir reports that 0 remain.
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());
+  rules_[1].limiter = bucket(1, 6);
+  // After the first request, clients see that 3 of 4 units of rule "r" are left, and 5 of 6 units of rule
+  // "s". The soft limit of "r" still has 7 of 8 units, a larger share than that of "s". Each further request
+  // leaves the same order.
+  for (const auto remaining : {3U, 2U, 1U, 0U}) {
+    const auto d = ask();
+    EXPECT_EQ(d.rule, rules_.data());
+    EXPECT_EQ(d.outcome.remaining, remaining);
+  }
 }
 
 // Whether weir reports that a soft limit is exceeded must not depend on the order of the rules, nor on which
