@@ -97,7 +97,7 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
 
 // Most servers treat "%2F" as a part of a name, not as a slash. If a rule applies to the path in this
 // reading, the path is accepted, even if the rule does not apply to another reading.
-TEST(PathAmbiguity, EncodedSlashIsAcceptedIfTheRuleAppliesToAllInterpretations) {
+TEST(PathAmbiguity, EncodedSlashIsAcceptedIfTheRuleAppliesToItAsAPartOfAName) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);
   EXPECT_EQ(outcome(rule_on(on_path("/%2561")), "/%2561"), Outcome::Met);
