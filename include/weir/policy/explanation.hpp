@@ -55,9 +55,8 @@ struct LimitState {
 struct RuleExplanation {
   std::string name, mode, store, match;
   bool applies = false;
-  std::string why{};                 // why the rule does not apply, or why Redis has no answer
-  std::vector<std::string> key{};    // the key's parts if the rule applies: "user:ada"
-  std::vector<std::string> parts{};  // the parts of the rule's key, as configured: "user"
+  std::string why{};               // why the rule does not apply, or why Redis has no answer
+  std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;
   std::vector<LimitState> limits{};
 };

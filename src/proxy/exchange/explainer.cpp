@@ -28,15 +28,6 @@ void add_fields(std::vector<std::pair<std::string, std::string>>& headers, std::
   }
 }
 
-std::vector<std::string> parts_of(const policy::KeyPattern& key) {
-  std::vector<std::string> parts;
-  for (const auto& part : key) {
-    auto text = policy::describe(policy::KeyPattern{part});
-    parts.push_back(text.substr(1, text.size() - 2));
-  }
-  return parts;
-}
-
 // Returns true if a rule in shadow mode would refuse the request.
 bool shadow_refuses(std::span<const policy::Bill* const> bills) {
   for (const auto* bill : bills)
@@ -187,8 +178,7 @@ void Explainer::explain_rules() {
                                   .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
                                   .store = rule.store == policy::Store::Redis ? "redis" : "memory",
                                   .match = rule.match.describe(),
-                                  .why = rule_checks_.empty() ? "no limit is asked" : "",
-                                  .parts = parts_of(rule.key)});
+                                  .why = rule_checks_.empty() ? "no limit is asked" : ""});
   for (std::size_t i = 0; i < rule_checks_.size(); ++i) {
     auto& shown = explanation_.rules[i];
     shown.why = rule_checks_[i].why_not;
