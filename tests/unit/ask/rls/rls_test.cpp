@@ -33,6 +33,26 @@ std::string simple_call(std::uint32_t hits = 0) {
   return text;
 }
 
+// Returns a UInt64Value message.
+std::string uint64_value(std::uint64_t value) {
+  std::string text;
+  pbf_writer(text).add_uint64(1, value);
+  return text;
+}
+
+// Returns a call whose one descriptor has its own cost: its field hits_addend, once for each of the messages.
+std::string call_with_cost(std::initializer_list<std::string> hits_addend) {
+  std::string text;
+  pbf_writer call(text);
+  call.add_string(1, "edge");
+  {
+    pbf_writer descriptor(call, 2);
+    add_entry(descriptor, "tokens", "all");
+    for (const auto& message : hits_addend) descriptor.add_message(3, message);
+  }
+  return text;
+}
+
 std::string fault_of(const std::string& text) {
   const auto call = read_rls_call(text);
   return call ? "" : call.error().message;
@@ -61,15 +81,7 @@ TEST(RlsCall, StatesNoCostWithoutHitsAddend) {
 // message.
 TEST(RlsCall, DescriptorWithAHitsAddendOfZeroIsACheck) {
   for (const auto& hits : {std::string("\x08\x00", 2), std::string()}) {
-    std::string text;
-    pbf_writer call(text);
-    call.add_string(1, "edge");
-    {
-      pbf_writer descriptor(call, 2);
-      add_entry(descriptor, "a", "b");
-      descriptor.add_message(3, hits);
-    }
-    const auto read = read_rls_call(text);
+    const auto read = read_rls_call(call_with_cost({hits}));
     ASSERT_TRUE(read);
     ASSERT_EQ(read->descriptors.size(), 1U);
     EXPECT_EQ(read->descriptors[0].entries.size(), 1U);
@@ -78,15 +90,7 @@ TEST(RlsCall, DescriptorWithAHitsAddendOfZeroIsACheck) {
 }
 
 TEST(RlsCall, DescriptorsMayStateTheirOwnCost) {
-  std::string text;
-  pbf_writer call(text);
-  call.add_string(1, "edge");
-  {
-    pbf_writer descriptor(call, 2);
-    add_entry(descriptor, "tokens", "all");
-    pbf_writer(descriptor, 3).add_uint64(1, 90);
-  }
-  const auto read = read_rls_call(text);
+  const auto read = read_rls_call(call_with_cost({uint64_value(90)}));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->descriptors[0].cost, 90U);
 }
@@ -97,18 +101,8 @@ TEST(RlsCall, LastValueOfARepeatedCostCounts) {
   EXPECT_EQ(hits_of("\x18\x05"), 5U);
   EXPECT_EQ(hits_of(std::string("\x18\x00", 2)), std::nullopt);
   EXPECT_EQ(hits_of(std::string("\x18\x00\x18\x03", 4)), 3U);
-  for (const auto& [last, cost] : {std::pair(std::string("\x08\x00", 2), 0U), {"\x08\x05", 5U}, {"", 90U}}) {
-    std::string text;
-    pbf_writer call(text);
-    call.add_string(1, "edge");
-    {
-      pbf_writer descriptor(call, 2);
-      add_entry(descriptor, "tokens", "all");
-      pbf_writer(descriptor, 3).add_uint64(1, 90);
-      descriptor.add_message(3, last);
-    }
-    EXPECT_EQ(read_rls_call(text)->descriptors[0].cost, cost);
-  }
+  for (const auto& [last, cost] : {std::pair(std::string("\x08\x00", 2), 0U), {"\x08\x05", 5U}, {"", 90U}})
+    EXPECT_EQ(read_rls_call(call_with_cost({uint64_value(90), last}))->descriptors[0].cost, cost);
 }
 
 TEST(RlsCall, FieldsThatWeirDoesNotKnowAreSkipped) {
@@ -153,17 +147,8 @@ TEST(RlsCall, ErrorsSayWhatTheMessageLacks) {
 TEST(RlsCall, CostsBeyondTheBoundsAreErrors) {
   EXPECT_EQ(fault_of(simple_call(1U << 31U)), "");
   EXPECT_NE(fault_of(simple_call((1U << 31U) + 1)), "");
-  for (const std::uint64_t hits : {(std::uint64_t{1} << 31U) + 1, ~std::uint64_t{0}}) {
-    std::string text;
-    pbf_writer call(text);
-    call.add_string(1, "edge");
-    {
-      pbf_writer descriptor(call, 2);
-      add_entry(descriptor, "a", "b");
-      pbf_writer(descriptor, 3).add_uint64(1, hits);
-    }
-    EXPECT_NE(fault_of(text), "") << hits;
-  }
+  for (const std::uint64_t hits : {(std::uint64_t{1} << 31U) + 1, ~std::uint64_t{0}})
+    EXPECT_NE(fault_of(call_with_cost({uint64_value(hits)})), "") << hits;
 }
 
 TEST(RlsCall, NegativeHitsAreErrors) {
@@ -199,13 +184,18 @@ TEST(RlsCall, HasAtMostThirtyTwoDescriptors) {
   EXPECT_EQ(fault_of(text), "the call has more than 32 descriptors");
 }
 
-TEST(RlsCall, EveryTruncatedMessageIsReadSafely) {
+// A message that ends between two fields is valid, but may lack a field.
+TEST(RlsCall, MessageThatEndsWithinAFieldIsRejected) {
+  constexpr std::size_t kDomain = 6;  // the size of the field "domain" in simple_call()
   const auto text = simple_call(7);
-  for (std::size_t size = 0; size < text.size(); ++size) {
-    const auto part = text.substr(0, size);
-    (void)read_rls_call(part);
-  }
-  EXPECT_EQ(fault_of(text.substr(0, text.size() - 1)), "the message is no valid RateLimitRequest");
+  const auto without_hits = simple_call().size();
+  for (std::size_t size = 0; size < text.size(); ++size)
+    EXPECT_EQ(fault_of(text.substr(0, size)), size == 0         ? "the call has no domain"
+                                              : size == kDomain ? "the call has no descriptors"
+                                              : size == without_hits
+                                                  ? ""
+                                                  : "the message is no valid RateLimitRequest")
+        << size;
 }
 
 TEST(RlsAnswer, StatesTheLimitOfEachDescriptor) {
