@@ -75,7 +75,7 @@ std::span<const policy::Bill* const> AdmissionController::decisive_bills() const
   return std::span(bills_).first(local_charged_ || refused_without_redis_ ? bills_.size() : 1);
 }
 
-AdmissionResult AdmissionController::rule() {
+AdmissionResult AdmissionController::conclude() {
   if (!buffers_.request.descriptors.empty()) overdraw();
   const auto decision = policy::decide(decisive_bills(), decided_at_);
   decisive_count_ = decisive_bills().size();
@@ -173,7 +173,7 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   admission_result.rejection = evaluation.collect(buffers_.rules, buffers_.request, config_.names);
   if (admission_result.rejection) return true;
   if (refused_without_redis(now)) {
-    admission_result = rule();
+    admission_result = conclude();
     return true;
   }
   buffers_.permits.reserve(evaluation.local.charges().size());
@@ -181,7 +181,7 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   if (local_charged_) hold(evaluation.local);
   if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
   if (local_charged_ && !evaluation.remote.empty()) return false;
-  admission_result = rule();
+  admission_result = conclude();
   return true;
 }
 
@@ -232,7 +232,7 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   charged_at_ = decided_at_ = now;
   if (admission_result.rejection) return true;
   if (!refused_without_redis(now) && !refused_here(now)) return false;
-  admission_result = rule();
+  admission_result = conclude();
   return true;
 }
 
@@ -275,7 +275,7 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
     co_return fall_back(unanswered);
   }
   keep_remote({});
-  auto admission_result = rule();
+  auto admission_result = conclude();
   if (admission_result.decision.verdict == policy::Verdict::Reject) refund();
   co_return admission_result;
 }
@@ -323,7 +323,7 @@ AdmissionResult AdmissionController::fall_back(limit::ChargeSet unanswered) {
   if (!remote.empty() && !remote_charged_) {
     overdraw_fallback();
     buffers_.fallback.clear();
-    auto refusal = rule();
+    auto refusal = conclude();
     refund();
     return refusal;
   }
@@ -341,7 +341,7 @@ AdmissionResult AdmissionController::fall_back(limit::ChargeSet unanswered) {
     hold(fallback);
     settle_later(fallback, Settlements::Store::Table, decided_at_);
   }
-  auto admission_result = rule();
+  auto admission_result = conclude();
   if (admission_result.decision.verdict == policy::Verdict::Reject) refund();
   return admission_result;
 }

@@ -138,7 +138,7 @@ class AdmissionController {
   [[nodiscard]] bool refused_without_redis(base::TimePoint now);
   [[nodiscard]] bool refused_here(base::TimePoint now);
   [[nodiscard]] bool refuses_so_far(base::TimePoint now, AdmissionResult& admission_result);
-  [[nodiscard]] AdmissionResult rule();
+  [[nodiscard]] AdmissionResult conclude();
   void overdraw();
   void overdraw_fallback();
   void overdraw_late(limit::ChargeSet unanswered);

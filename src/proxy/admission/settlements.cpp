@@ -50,12 +50,12 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
 }
 
 void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
-                           limit::ChargeSet lines) {
+                           limit::ChargeSet positions) {
   now_ = now;
   const ChargedBill checked{&bill, store, checked_at};
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto units = bill.source(i).overdraft;
-    if ((lines >> i & 1U) == 0) continue;
+    if ((positions >> i & 1U) == 0) continue;
     const OpenCharge open{checked, i};
     if (units == 0) {
       // The replay matches the logged overdrafts of a rule to the rule's charges by their order. So an

@@ -74,9 +74,9 @@ class Settlements final : public BodyObserver {
   // Charges the rules with `overdraft`. In `bill`, each charge of such a rule only checks the limit, at cost
   // 0. This function charges its whole cost (ChargeSource::overdraft), whatever its outcome. Each outcome
   // then shows the present state of its key, but `allowed` stays as it was before. `checked_at`: when `store`
-  // has checked the bill, by the store's clock. `lines`: the positions in `bill` of the checks to charge.
+  // has checked the bill, by the store's clock. `positions`: the positions in `bill` of the checks to charge.
   void overdraw(policy::Bill& bill, Store store, base::TimePoint checked_at, base::TimePoint now,
-                limit::ChargeSet lines = ~limit::ChargeSet{0});
+                limit::ChargeSet positions = ~limit::ChargeSet{0});
 
   // Sets the source of the request's body, for rules that charge for its octets. `body` must outlive the
   // exchange.
