@@ -26,7 +26,7 @@ std::optional<std::uint64_t> retry_after_in(std::string_view fields) noexcept {
 // Returns the rule that decided; null if there is none.
 const policy::Rule* deciding_rule(const RequestReport& report) noexcept {
   if (report.decided) return report.decision.rule;
-  return report.closed != nullptr ? report.closed : report.unmet;
+  return report.closed != nullptr ? report.closed : report.rejecting_rule;
 }
 
 void add_limit(ask::Answer& answer, const RequestReport& report) {

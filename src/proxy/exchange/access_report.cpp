@@ -64,7 +64,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .country = client.country,
           .unverified = !client.token.empty(),
           .load = config.elastic ? std::optional(sources.buffers.request.load) : std::nullopt,
-          .unmet = name_of(report.unmet),
+          .unmet = name_of(report.rejecting_rule),
           .closed = name_of(report.closed),
           .rules = {},
           .amendments = {journal.amendments.data(), journal.amendments.size()},

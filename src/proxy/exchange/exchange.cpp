@@ -234,7 +234,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   auto& report = context_.report;
   report.decision = admission_result.decision;
   report.decided = !admission_result.rejection && admission_result.closed == nullptr;
-  report.unmet = admission_result.rejection.rule;
+  report.rejecting_rule = admission_result.rejection.rule;
   report.too_many_rules = admission_result.rejection.too_many_rules;
   report.closed = admission_result.closed;
   if (!report.decided) return reply_.refuse(admission_result);
