@@ -44,7 +44,7 @@ bool only_checks(const ask::Question& question) noexcept {
 
 // Returns true if clients must see the fields of `a` rather than those of `b`. A refusal precedes an
 // admission. Among refusals, the longest wait comes first; among admissions, the smallest remaining share.
-bool speaks_before(const ask::Answer& a, const ask::Answer& b) noexcept {
+bool precedes(const ask::Answer& a, const ask::Answer& b) noexcept {
   if (a.allowed != b.allowed) return !a.allowed;
   constexpr auto kNever = std::numeric_limits<std::uint64_t>::max();
   if (!a.allowed) return a.retry_after_seconds.value_or(kNever) > b.retry_after_seconds.value_or(kNever);
@@ -116,14 +116,14 @@ void RlsDecision::append_answer(std::string& out) const {
   boost::container::static_vector<ask::RlsStatus, ask::kMostDescriptors> statuses;
   for (const auto& answer : answers_)
     for (const auto& descriptor : answer.descriptors) statuses.push_back(status_of(descriptor));
-  const auto& speaker = *std::min_element(answers_.begin(), answers_.end(), speaks_before);
-  ask::RlsAnswer answer{.over_limit = !speaker.allowed,
+  const auto& first = *std::min_element(answers_.begin(), answers_.end(), precedes);
+  ask::RlsAnswer answer{.over_limit = !first.allowed,
                         .statuses = {statuses.data(), statuses.size()},
-                        .fields = speaker.fields,
-                        .body = speaker.body};
+                        .fields = first.fields,
+                        .body = first.body};
   std::string fields;
-  if (!speaker.body.empty()) {
-    fields.append(speaker.fields).append("Content-Type: ").append(speaker.content_type).append("\r\n");
+  if (!first.body.empty()) {
+    fields.append(first.fields).append("Content-Type: ").append(first.content_type).append("\r\n");
     answer.fields = fields;
   }
   ask::append_rls_answer(out, answer);
