@@ -90,9 +90,10 @@ class Acceptor {
   AcceptorSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
-  std::chrono::steady_clock::time_point refusals_until_{};  // time at which refusals_ is reset to 0
-  unsigned refusals_ = 0;  // log lines about clients since the last reset, including omitted lines
-  std::uint64_t omitted_complaints_ = 0;  // log lines about clients that were omitted
+  std::chrono::steady_clock::time_point
+      lines_reset_at_{};              // time at which lines_about_clients_ is reset to 0
+  unsigned lines_about_clients_ = 0;  // log lines about clients since the last reset, including omitted lines
+  std::uint64_t omitted_lines_ = 0;   // log lines about clients that were omitted
   std::size_t sessions_ = 0;
   unsigned accepted_in_turn_ = 0;
   bool accepting_ = false;  // true: the accept loop is running

@@ -19,14 +19,14 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
-constexpr std::chrono::seconds kBetweenComplaints{1};
+constexpr std::chrono::seconds kBetweenLines{1};
 
 constexpr unsigned kAcceptsInTurn = 16;  // connections that the worker accepts before it serves others
 
 constexpr std::size_t kEvicted = 32;  // each call of evict() closes about one in 32 sessions
 
 // largest number of log lines per second about clients whose certificate weir rejects or that abuse HTTP/2
-constexpr unsigned kMostRefusals = 8;
+constexpr unsigned kMostLinesAboutClients = 8;
 
 }  // namespace
 
@@ -158,7 +158,7 @@ net::Task<net::ErrorCode> Acceptor::accept_one() {
 void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
   const auto now = std::chrono::steady_clock::now();
   if (now < quiet_until_) return;
-  quiet_until_ = now + kBetweenComplaints;
+  quiet_until_ = now + kBetweenLines;
   try {
     complain_("cannot accept connections: " + ec.message());
   } catch (const std::bad_alloc&) {  // no memory for the message; the counter still shows the failure
@@ -184,15 +184,15 @@ net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
 
 void Acceptor::complain_of_client(const std::string& what) {
   const auto now = std::chrono::steady_clock::now();
-  if (now >= refusals_until_) {
-    refusals_until_ = now + kBetweenComplaints;
-    refusals_ = 0;
+  if (now >= lines_reset_at_) {
+    lines_reset_at_ = now + kBetweenLines;
+    lines_about_clients_ = 0;
   }
-  if (++refusals_ > kMostRefusals) {
-    ++omitted_complaints_;
+  if (++lines_about_clients_ > kMostLinesAboutClients) {
+    ++omitted_lines_;
     return;
   }
-  const auto more = std::exchange(omitted_complaints_, 0);
+  const auto more = std::exchange(omitted_lines_, 0);
   complain_(what + (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
 }
 
