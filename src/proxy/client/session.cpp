@@ -155,7 +155,7 @@ net::Task<std::size_t> Session::await_head() {
   HeadScanner head;
   bool begun = false;
   for (unsigned pieces = 1;; ++pieces) {
-    if (is_called_away()) {
+    if (is_upgrading()) {
       const bool gone = co_await hand_over();
       if (gone) co_return 0;
     }
@@ -258,7 +258,8 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = evicted_ = false;  // the flags of the wait for this request, which has now arrived
+  late_ = must_serve_request_ = evicted_ =
+      false;  // the flags of the wait for this request, which has now arrived
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;

@@ -67,7 +67,7 @@ class Session final : public ClientWatch {
   }
   // Returns true if the connection ends after the current request: if weir stops, if the listener has closed,
   // or if a process that will end soon relays the connection.
-  [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
+  [[nodiscard]] bool is_leaving() const noexcept { return is_draining() || relayed_ || last_; }
   // Returns true if another process takes over in an upgrade, and can get the client's socket. If
   // needs_relay() is also true, this process keeps the socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
@@ -78,7 +78,9 @@ class Session final : public ClientWatch {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
   // Returns true if the connection closes as soon as it is idle.
-  [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
+  [[nodiscard]] bool ends_idle() const noexcept {
+    return is_draining() && !worker.retiring && !must_serve_request_;
+  }
   // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
   // Returns the name of the listener, which may change whenever the session waits. Empty: the listener has no
@@ -148,13 +150,13 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool may_skip_ticks() const noexcept;
   void note_begun() noexcept;
 
-  [[nodiscard]] bool loses_its_place() const noexcept {
+  [[nodiscard]] bool is_draining() const noexcept {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
   // Returns true if weir is handing over the state of the limiters in an upgrade, or if the new process
   // accepts connections.
-  [[nodiscard]] bool is_called_away() const noexcept {
+  [[nodiscard]] bool is_upgrading() const noexcept {
     return worker.decision_pause.is_on() || worker.handoff != nullptr;
   }
   [[nodiscard]] net::Task<bool> hand_over();
@@ -200,7 +202,8 @@ class Session final : public ClientWatch {
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS
   bool last_ = false;     // the listener does not exist any more
-  bool owed_ = false;  // another process received the first bytes of a request, which this session must serve
+  bool must_serve_request_ =
+      false;  // another process received the first bytes of a request, which this session must serve
   bool lingers_ = false;  // the last answer was sent, but the client may still send
   bool evicted_ = false;  // the connection was evicted to make room
 };

@@ -44,7 +44,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   relayed_ = connection_info.relayed;
   secure_ = connection_info.secure;
   last_ = connection_info.last;
-  owed_ = relayed_ || !read.empty();
+  must_serve_request_ = relayed_ || !read.empty();
   if (!connection_info.certificate_subject.empty())
     peer.edit_details().certificate_subject = connection_info.certificate_subject;
   if (relayed_) peer.edit_details().certificate = connection_info.certificate;
