@@ -8,12 +8,12 @@
 namespace weir::proxy {
 
 Http2Sink::Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
-                     std::optional<std::uint64_t> length, const bool& gone)
+                     std::optional<std::uint64_t> length, const bool& disconnected)
     : connection_(connection),
       id_(id),
       fields_(fields),
       left_(length),
-      gone_(gone),
+      disconnected_(disconnected),
       room_(connection.worker().executor) {}
 
 void Http2Sink::add(std::string_view piece) {
@@ -27,7 +27,7 @@ void Http2Sink::end(std::string_view trailers) {
 }
 
 bool Http2Sink::flush(net::ErrorCode& ec) {
-  const bool broken = gone_ || connection_.has_failed();
+  const bool broken = disconnected_ || connection_.has_failed();
   if (!broken) {
     auto& codec = connection_.codec();
     if (begun_) {
@@ -40,14 +40,14 @@ bool Http2Sink::flush(net::ErrorCode& ec) {
     }
     connection_.pump();
   }
-  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
+  if (disconnected_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   return !ec && is_flushed();
 }
 
 net::Task<net::ErrorCode> Http2Sink::wait_for_room() {
   net::ErrorCode ec;
-  while (!ec && !gone_ && !connection_.has_failed() && !is_flushed()) ec = co_await room_.wait();
-  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
+  while (!ec && !disconnected_ && !connection_.has_failed() && !is_flushed()) ec = co_await room_.wait();
+  if (disconnected_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   co_return ec;
 }
 

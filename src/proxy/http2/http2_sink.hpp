@@ -19,9 +19,9 @@ class Http2Connection;
 class Http2Sink final : public BodySink {
  public:
   // `fields`: the head. `length`: the size of the body in octets, if known; the last octet then ends the
-  // stream. `gone`: true once the client has reset the stream. All references must outlive the sink.
+  // stream. `disconnected`: true once the client has reset the stream. All references must outlive the sink.
   Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
-            std::optional<std::uint64_t> length, const bool& gone);
+            std::optional<std::uint64_t> length, const bool& disconnected);
 
   void add(std::string_view piece) override;
   [[nodiscard]] bool takes_trailers() const noexcept override { return true; }
@@ -57,7 +57,7 @@ class Http2Sink final : public BodySink {
   const std::int32_t id_;
   const http::Http2Fields& fields_;
   std::optional<std::uint64_t> left_;  // octets of the body that are still to come, if known
-  const bool& gone_;
+  const bool& disconnected_;
   net::Notification room_;
   std::string_view piece_;
   http::Http2Fields trailers_;

@@ -43,7 +43,7 @@ Http2Stream::Http2Stream(Http2Connection& connection, std::int32_t id)
 net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
-  if (gone_) co_return;
+  if (disconnected_) co_return;
   // Refuses the request: a new process decides from now on. The client repeats the request on another
   // connection (RFC 9113 §8.7).
   if (worker.is_handing_over()) {
@@ -81,7 +81,7 @@ void Http2Stream::forget_exchange() noexcept {
 // Waits while weir hands the state of the limiters over to a new process.
 net::Task<void> Http2Stream::wait_out_pause() {
   if (worker.decision_pause.is_on()) connection_.leave();
-  while (worker.decision_pause.is_on() && !gone_ && !watch_.late()) {
+  while (worker.decision_pause.is_on() && !disconnected_ && !watch_.late()) {
     DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
     const ScopedCancelTarget cancel_target(pause_waiter_, waiter);
     co_await waiter.wait();
@@ -124,7 +124,7 @@ void Http2Stream::reset(http::Http2Error error) noexcept {
 }
 
 void Http2Stream::note_disconnected() noexcept {
-  gone_ = true;
+  disconnected_ = true;
   arrival_.notify();
   room_.notify();
   if (sink_) sink_->wake();
@@ -232,11 +232,11 @@ net::Task<net::ErrorCode> Http2Stream::send_interim(const http::ResponseHead& he
 // unlimited number of interim answers.
 net::Task<net::ErrorCode> Http2Stream::send_now() {
   net::ErrorCode ec;
-  while (!ec && !gone_ && !connection_.has_failed() && connection_.is_full()) {
+  while (!ec && !disconnected_ && !connection_.has_failed() && connection_.is_full()) {
     connection_.want_room();
     ec = co_await room_.wait();
   }
-  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
+  if (disconnected_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   if (ec) co_return ec;
   connection_.codec().send_interim(id_, fields_);
   connection_.pump();
@@ -255,7 +255,7 @@ std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
   fields_.clear();
   fields_.add_status(answer.status);
   fields_.add_lines(text.substr(lines));
-  auto& sink = sink_.emplace(connection_, id_, fields_, body.size(), gone_);
+  auto& sink = sink_.emplace(connection_, id_, fields_, body.size(), disconnected_);
   if (!body.empty()) sink.add(body);
   sink.end({});
   net::ErrorCode ec;
@@ -284,7 +284,7 @@ BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const Answer
   if (head.framing == http::Framing::None) length = 0;
   if (head.framing == http::Framing::Length) length = head.content_length;
   if (additions.trailers_may_follow) length.reset();
-  return sink_.emplace(connection_, id_, fields_, length, gone_);
+  return sink_.emplace(connection_, id_, fields_, length, disconnected_);
 }
 
 // Opens a WebSocket. No other protocol is possible, because HTTP/2 has no Upgrade (RFC 9113 §8.6).
@@ -293,7 +293,7 @@ net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead& he
   fields_.clear();
   fields_.add_websocket_response(head.fields);
   fields_.add_lines(fields);
-  auto& sink = sink_.emplace(connection_, id_, fields_, std::nullopt, gone_);
+  auto& sink = sink_.emplace(connection_, id_, fields_, std::nullopt, disconnected_);
   net::ErrorCode ec;
   static_cast<void>(sink.flush(ec));
   tunnel_.emplace(connection_, *this, sink);
@@ -368,7 +368,7 @@ std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
 std::size_t Http2Stream::try_read(char* at, std::size_t size, net::ErrorCode& ec) {
   ec = {};
   if (unconsumed() != 0) return take_arrived(at, size);
-  if (gone_)
+  if (disconnected_)
     ec = net::asio::error::connection_reset;
   else if (ended_)
     ec = net::asio::error::eof;

@@ -63,7 +63,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] bool is_ready() const noexcept { return head_arrived_ && !serving_; }
   // Returns true if neither the codec nor an exchange uses the stream any more.
   [[nodiscard]] bool is_done() const noexcept { return closed_ && (!head_arrived_ || finished_); }
-  [[nodiscard]] bool is_gone() const noexcept { return gone_; }
+  [[nodiscard]] bool is_disconnected() const noexcept { return disconnected_; }
   // Returns the number of body octets that the exchange has not used yet. The client's flow-control windows
   // are smaller by this number.
   [[nodiscard]] std::size_t unconsumed() const noexcept { return arrived_.size() - taken_; }
@@ -77,7 +77,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
   // Waits until try_read() has something to return.
   [[nodiscard]] net::Port::Wait wait_readable() noexcept {
-    return arrival_.wait(unconsumed() != 0 || gone_ || ended_);
+    return arrival_.wait(unconsumed() != 0 || disconnected_ || ended_);
   }
   // Frees memory that the stream does not need while it waits.
   void trim() noexcept;
@@ -150,8 +150,8 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   bool finished_ = false;
   // true if this process refused the request, because a new process decides on requests
   bool refused_ = false;
-  bool closed_ = false;  // the codec has forgotten the stream
-  bool gone_ = false;    // the client has reset the stream, or the connection has ended
+  bool closed_ = false;        // the codec has forgotten the stream
+  bool disconnected_ = false;  // the client has reset the stream, or the connection has ended
 };
 
 }  // namespace weir::proxy

@@ -4,7 +4,7 @@
 namespace weir::proxy {
 
 bool Http2StreamWatch::has_disconnected() const noexcept {
-  return stream_.is_gone();
+  return stream_.is_disconnected();
 }
 
 void Http2StreamWatch::note_disconnected() noexcept {
@@ -23,7 +23,7 @@ void Http2StreamWatch::on_tick() noexcept {
     late_ = true;
     return stream_.cancel_all();
   }
-  if (stream_.is_gone()) note_disconnected();
+  if (stream_.is_disconnected()) note_disconnected();
   if (!waits_cancellably_ && !stream_.worker.draining) skip_ticks();
 }
 

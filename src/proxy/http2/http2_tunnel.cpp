@@ -64,7 +64,7 @@ void Http2Tunnel::note_progress() noexcept {
 }
 
 bool Http2Tunnel::is_broken() const noexcept {
-  return stream_.is_gone() || connection_.has_failed();
+  return stream_.is_disconnected() || connection_.has_failed();
 }
 
 }  // namespace weir::proxy
