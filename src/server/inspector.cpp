@@ -159,7 +159,7 @@ net::Task<std::vector<policy::LimitState>> Inspector::peek(const ConfigRef& in_f
   for (const auto& location : locations.here) {
     const auto outcome = outcome_without_charge(table_, location.charge, clock_.now());
     auto state = state_of(rule, location, outcome, queue_);
-    if (!outcome.overflow && !table_.knows(location.charge.key))
+    if (!outcome.overflow && !table_.has_state(location.charge.key))
       state.note = "nothing has been charged to it";
     states.push_back(std::move(state));
   }
@@ -224,7 +224,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
   const auto all = policy::limiters_of(rule);
   for (const auto& from : all)
     for (const auto& to : all)
-      if (&from != &to && table_.knows(policy::name_under(rule, from, to, shown.name)))
+      if (&from != &to && table_.has_state(policy::name_under(rule, from, to, shown.name)))
         return policy::limiter_id_of(from.variant, from.elastic);
   return std::nullopt;
 }
@@ -235,7 +235,7 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];
       if (state.known && !is_whole(state, location)) return true;
-      if (list == &found.locations.here && table_.knows(location.charge.key)) return true;
+      if (list == &found.locations.here && table_.has_state(location.charge.key)) return true;
       if (top && lists(*top, location.charge.key)) return true;
     }
   return false;

@@ -178,7 +178,7 @@ upgrade::HandoffReceiver::Callbacks Program::old_process_callbacks() {
               [this](const std::vector<std::string>& lines) { change_foreign_permits(lines); },
           .ended =
               [this] {
-                foreign_permits_.give_back_all(clock_.now());
+                foreign_permits_.release_all(clock_.now());
                 clean_up();
               }};
 }

@@ -62,7 +62,7 @@ struct Peeks {
 
 Peeks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
   Peeks looks{peeked(table, bill, now), {}};
-  for (const auto& line : bill) looks.known.push_back(table.knows(line.key));
+  for (const auto& line : bill) looks.known.push_back(table.has_state(line.key));
   return looks;
 }
 

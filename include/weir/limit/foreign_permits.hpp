@@ -25,7 +25,7 @@ class ForeignPermits {
   // limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
   // Releases all permits that the previous process still holds. Must be called when that process has ended.
-  void give_back_all(base::TimePoint now);
+  void release_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
   // Returns the rules of the permits that the previous process still holds, in any order, perhaps with
   // duplicates. weir must not free these rules yet.

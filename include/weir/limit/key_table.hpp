@@ -150,7 +150,7 @@ class KeyTable {
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
   // Returns true if the key has a slot in the table, or violations. Any other key is fresh or uses the shared
   // overflow cell.
-  [[nodiscard]] bool knows(const Key& key) const;
+  [[nodiscard]] bool has_state(const Key& key) const;
 
   // Evicts drained keys from `buckets` buckets of the hash table, from where the last call stopped. Also
   // removes penalties that are no longer needed. Returns the number of evicted keys.

@@ -21,11 +21,11 @@ class Permit {
         held_since_(other.held_since_),
         overflow_(other.overflow_) {}
   Permit& operator=(Permit&&) = delete;
-  // Releases the units, unless give_back() has done so. An adaptive limit then learns no latency.
-  ~Permit() { give_back(held_since_, {}); }
+  // Releases the units, unless release() has done so. An adaptive limit then learns no latency.
+  ~Permit() { release(held_since_, {}); }
 
   // Releases the units now, and tells the limit how the exchange ended. Later calls do nothing.
-  void give_back(base::TimePoint now, const Ending& ending, HybridTimestamp* timestamp = nullptr) noexcept {
+  void release(base::TimePoint now, const Ending& ending, HybridTimestamp* timestamp = nullptr) noexcept {
     if (auto* table = std::exchange(table_, nullptr))
       table->release(charge_, now, ending, overflow_, timestamp);
   }

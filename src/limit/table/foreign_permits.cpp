@@ -34,7 +34,7 @@ std::vector<RuleIndex> ForeignPermits::rules() const {
   return rules;
 }
 
-void ForeignPermits::give_back_all(base::TimePoint now) {
+void ForeignPermits::release_all(base::TimePoint now) {
   for (const auto& [key, entry] : entries_) table_.release(entry.charge, now, {}, entry.overflow);
   entries_.clear();
   units_ = 0;

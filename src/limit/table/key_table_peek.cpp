@@ -62,7 +62,7 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& unresolved, 
   return outcome;
 }
 
-bool KeyTable::knows(const Key& key) const {
+bool KeyTable::has_state(const Key& key) const {
   const Shard& shard = impl_->shard_of(key);
   const std::lock_guard lock(shard.mutex);
   return shard.find(key) != nullptr || shard.penalties.find(key) != nullptr;

@@ -302,7 +302,7 @@ void AdmissionController::forget_charges() {
 void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) {
   for (auto& permit : buffers_.permits) {
     limit::HybridTimestamp timestamp = 0;
-    permit.give_back(now, ending, &timestamp);
+    permit.release(now, ending, &timestamp);
     auto released = amendment_of(permit.charge(), now, timestamp);
     released.kind = observe::Amendment::Kind::Release;
     released.ending = ending;

@@ -75,7 +75,7 @@ TEST(Permit, MovedPermitIsReleasedExactlyOnce) {
     Permit permit(table, charge, kStart, false);
     Permit taken(std::move(permit));
     EXPECT_FALSE(table.peek(charge, kStart).allowed);
-    taken.give_back(kStart, {});
+    taken.release(kStart, {});
     EXPECT_TRUE(table.charge({&charge, 1}, kStart, {&out, 1}));
   }
   EXPECT_FALSE(table.peek(charge, kStart).allowed) << "the permit of another request was released";

@@ -125,9 +125,9 @@ TEST_F(SettlingOverflow, KeyThatReturnsToTheTableAlsoOwesTheUnitsOwedInTheOverfl
   fill();
   (void)charge_overflow_cell();
   while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
-  ASSERT_FALSE(table_.knows(key_of(1)));
+  ASSERT_FALSE(table_.has_state(key_of(1)));
   settle(budget_, 10, 100, kStart, 5s);
-  ASSERT_TRUE(table_.knows(key_of(1)));
+  ASSERT_TRUE(table_.has_state(key_of(1)));
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s)
       << "one second of the overflow cell, and nine of the key";
 }
@@ -138,14 +138,14 @@ TEST_F(SettlingOverflow, KeyThatLeftTheTableGetsNoRefundFromTheOverflowCell) {
   (void)charge_overflow_cell();
   while (table_.stats().keys_by_rule[0] > 0) table_.sweep(kStart + 6s, 1'000);
   settle(budget_, 10, 4, kStart, 5s);
-  EXPECT_FALSE(table_.knows(key_of(1)));
+  EXPECT_FALSE(table_.has_state(key_of(1)));
 }
 
 TEST_F(SettlingOverflow, UnitsOwedByAKeyOutsideTheTableAreChargedToTheOverflowCell) {
   fill();
   const auto key = charge_overflow_cell();
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
-  ASSERT_FALSE(table_.knows(key_of(key)));
+  ASSERT_FALSE(table_.has_state(key_of(key)));
   overflow_ = true;
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }

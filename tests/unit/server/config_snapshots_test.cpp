@@ -216,7 +216,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits)
   EXPECT_EQ(table_.stats().keys, 1);
   const auto third = reload(rule("a", kTwoAtOnce));
   EXPECT_FALSE(charge(third)) << "both permits are still held";
-  elsewhere_.give_back_all(clock_.now());
+  elsewhere_.release_all(clock_.now());
   EXPECT_THAT(elsewhere_.rules(), IsEmpty());
   EXPECT_TRUE(charge(third));
 }

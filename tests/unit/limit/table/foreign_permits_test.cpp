@@ -72,7 +72,7 @@ TEST_F(ForeignPermitsTest, AllPermitsOfAnEndedProcessAreReleased) {
   follow();
   EXPECT_EQ(elsewhere_.units(), 5u);
   EXPECT_EQ(there_.stats().keys, 2u);
-  elsewhere_.give_back_all(kStart);
+  elsewhere_.release_all(kStart);
   EXPECT_EQ(elsewhere_.units(), 0u);
   EXPECT_TRUE(charge(there_, {fixed(1, 3)}, kStart));
   EXPECT_TRUE(charge(there_, {line(2, kAdaptive, kAdaptiveRule, 4)}, kStart));
@@ -108,7 +108,7 @@ TEST_F(ForeignPermitsTest, PermitsOfAnotherProcessCountInTheOverflowCellOfAFullT
   elsewhere.change(fixed(1'000'001), 2, kStart);
   EXPECT_TRUE(charge(full, {fixed(1'000'002)}, kStart));
   EXPECT_FALSE(charge(full, {fixed(1'000'002)}, kStart));
-  elsewhere.give_back_all(kStart);
+  elsewhere.release_all(kStart);
   EXPECT_TRUE(charge(full, {fixed(1'000'002, 2)}, kStart));
 }
 

@@ -108,7 +108,7 @@ TEST_F(KeyTablePenalty, PeekingAtAKeyCountsNoViolation) {
 
 TEST_F(KeyTablePenalty, ResetOfAKeyEndsItsPenalty) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
-  EXPECT_TRUE(table_.knows(key_of(1)));
+  EXPECT_TRUE(table_.has_state(key_of(1)));
   EXPECT_TRUE(table_.forget(key_of(1), kStart + 1s));
   EXPECT_TRUE(ask(kStart + 2s).allowed);
   EXPECT_EQ(table_.penalties(kStart + 2s).size(), 0);
@@ -119,7 +119,7 @@ TEST_F(KeyTablePenalty, PenaltyContinuesAfterItsKeyHasLeftTheTable) {
   (void)table_.sweep(kStart + 90min, 1'000'000);
   EXPECT_EQ(table_.stats().keys, 0) << "the bucket is full again";
   EXPECT_EQ(table_.stats().penalty_keys, 1);
-  EXPECT_TRUE(table_.knows(key_of(1)));
+  EXPECT_TRUE(table_.has_state(key_of(1)));
   EXPECT_FALSE(ask(kStart + 90min).allowed);
   (void)table_.sweep(kStart + 24h, 1'000'000);
   EXPECT_EQ(table_.stats().penalty_keys, 0);

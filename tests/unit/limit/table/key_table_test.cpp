@@ -57,7 +57,7 @@ TEST_F(KeyTableTest, ChargesBeforeAResetAreNeitherRefundedNorSettled) {
     ASSERT_TRUE(table.forget(key_of(1, 0), kStart + 1s));
     EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 1s)) << "the key is not in the table";
     table.settle(line(1, limiter), {kStart, 3, kStart + 1s});
-    EXPECT_FALSE(table.knows(key_of(1, 0)));
+    EXPECT_FALSE(table.has_state(key_of(1, 0)));
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, {line(1, limiter)}, kStart + 2s));
     EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 3s));
     table.settle(line(1, limiter), {kStart, 0, kStart + 3s});
@@ -108,7 +108,7 @@ TEST_F(KeyTableTest, RequestWhoseTimePrecedesTheEvictionOfItsKeyIsChargedToTheNe
       if (swept)
         EXPECT_GT(table.sweep(over, table.stats().slots / 8), 0);
       else
-        for (std::uint64_t client = 0; table.knows(full.key); ++client)
+        for (std::uint64_t client = 0; table.has_state(full.key); ++client)
           charge(table, {line(client, *limiter)}, over);
       ASSERT_TRUE(charge(table, {full}, over - 1us)) << "the key is unused by now";
       EXPECT_FALSE(charge(table, {line(1'000'000, *limiter)}, over)) << "the next period began empty";

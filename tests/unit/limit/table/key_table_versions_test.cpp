@@ -247,7 +247,7 @@ TEST_F(KeyTableGenerations, ReloadRemovesKeysWhoseAlgorithmChanged) {
   table_.define_rule(2, rule, kNow);
   table_.migrate_cells(kNow);
   EXPECT_EQ(table_.stats().keys, 0);
-  held.give_back(kNow, {});
+  held.release(kNow, {});
   EXPECT_EQ(table_.stats().keys, 0);
 }
 
