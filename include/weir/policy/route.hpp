@@ -76,7 +76,7 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 
 // Returns true if the route writes values that may come from the client's token: into requests, into answers,
 // or into an answer of weir's own.
-[[nodiscard]] bool asks_who(const Route& route) noexcept;
+[[nodiscard]] bool uses_token(const Route& route) noexcept;
 
 // Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);

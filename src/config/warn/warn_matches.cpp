@@ -39,13 +39,13 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
 // headers, query parameters or members of JSON. It has none on the client's address, tier, claims or
 // geographic place, and none on what the asker of a question says.
 bool is_chosen_by_client(const policy::Match& match) {
-  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.claims.empty() ||
-                        !match.countries.empty() || !match.cities.empty() || !match.regions.empty() ||
-                        !match.asns.empty() || !match.descriptor.empty() || !match.domains.empty();
+  const bool reads_client = !match.ip.empty() || !match.tiers.empty() || !match.claims.empty() ||
+                            !match.countries.empty() || !match.cities.empty() || !match.regions.empty() ||
+                            !match.asns.empty() || !match.descriptor.empty() || !match.domains.empty();
   const auto names_text = [](const policy::Match& one) {
     return !one.headers.empty() || !one.query.empty() || !one.json.empty();
   };
-  return !asks_who && (names_text(match) || (match.negated && names_text(*match.negated)));
+  return !reads_client && (names_text(match) || (match.negated && names_text(*match.negated)));
 }
 
 const policy::Variant* chosen_override(const policy::Rule& rule) {

@@ -43,7 +43,7 @@ void remove_lines(std::string& lines, std::string_view name) {
 
 void FieldEdits::add(EditedField field) {
   if (field.replaces) dropped.add(field.name);
-  asks_who = asks_who || field.value.asks_who();
+  uses_token = uses_token || field.value.uses_token();
   written.push_back(std::move(field));
 }
 

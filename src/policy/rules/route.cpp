@@ -12,10 +12,11 @@ bool append_fields(const CannedResponse& respond, const TemplateValues& values, 
   return true;
 }
 
-bool asks_who(const Route& route) noexcept {
+bool uses_token(const Route& route) noexcept {
   const auto& respond = route.respond;
-  return (respond && (respond->fields.asks_who || (respond->location && respond->location->asks_who()))) ||
-         (route.edits && (route.edits->request.asks_who || route.edits->response.asks_who));
+  return (respond &&
+          (respond->fields.uses_token || (respond->location && respond->location->uses_token()))) ||
+         (route.edits && (route.edits->request.uses_token || route.edits->response.uses_token));
 }
 
 namespace {

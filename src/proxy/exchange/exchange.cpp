@@ -152,7 +152,7 @@ std::optional<policy::TokenVerifier::KeySource> Exchange::lacking_keys() {
     return policy::needs_claims(settings.hash_key, request);
   };
   const bool for_route = route != nullptr && !context_.report.is_question &&
-                         (policy::asks_who(*route) || (!route->respond && for_server()));
+                         (policy::uses_token(*route) || (!route->respond && for_server()));
   if (!for_rules && !for_route) return std::nullopt;
   return config.client.tokens->lacking(request.client.token);
 }

@@ -109,7 +109,7 @@ net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
 net::Task<Ending> LocalReply::respond(const policy::Route* route) {
   context_.settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error({404, "no route matches this request"});
-  if (policy::asks_who(*route)) context_.verify_token();
+  if (policy::uses_token(*route)) context_.verify_token();
   if (!add_configured_fields(*route->respond)) return error({400, policy::kNoHostToRedirectTo});
   return answer({.status = route->respond->status,
                  .content_type = route->respond->content_type,
@@ -141,7 +141,7 @@ net::Task<Ending> LocalReply::answer_challenge() {
 
 net::Task<Ending> LocalReply::show(const Usage& usage) {
   auto& buffers = context_.buffers;
-  if (policy::asks_who(*context_.route())) context_.verify_token();
+  if (policy::uses_token(*context_.route())) context_.verify_token();
   buffers.text.clear();
   usage.write(buffers.text);
   return answer({.status = 200, .body = buffers.text, .fields = buffers.rate_limit_headers});

@@ -45,7 +45,7 @@ void edit_request(ExchangeContext& context) {
   const auto& edits = context.route()->edits;
   if (!edits) return;
   auto& buffers = context.buffers;
-  if (edits->request.asks_who || edits->response.asks_who) context.verify_token();
+  if (edits->request.uses_token || edits->response.uses_token) context.verify_token();
   if (edits->path && !edits->path->apply(buffers.request.path, buffers.forwarded_path))
     buffers.forwarded_path.clear();
   policy::drop_fields(edits->request, buffers.head.fields);

@@ -34,7 +34,7 @@ struct FieldEdits {
   http::FieldNames dropped;          // fields that weir does not forward: those of `set` and of `remove`
   std::vector<std::string> removed;  // the names and prefixes in `remove`
   std::vector<EditedField> written;
-  bool asks_who = false;  // true: the value of a field may come from the client's token
+  bool uses_token = false;  // true: the value of a field may come from the client's token
 };
 
 // Marks those of `fields` that `edits` drops, so that weir does not forward them.

@@ -62,7 +62,7 @@ class TextTemplate {
   void append(std::string& out, const TemplateValues& values, Purpose purpose) const;
   [[nodiscard]] bool has(Placeholder placeholder) const noexcept;
   // Returns true if a value may come from the client's token.
-  [[nodiscard]] bool asks_who() const noexcept {
+  [[nodiscard]] bool uses_token() const noexcept {
     return has(Placeholder::User) || has(Placeholder::Org) || has(Placeholder::Service) ||
            has(Placeholder::Tier);
   }

@@ -80,9 +80,9 @@ TEST_F(FieldEditsTest, AnswersOfWeirItselfGetOnlyFieldsThatDoNotDescribeABody) {
 
 TEST_F(FieldEditsTest, TellsWhetherAPlaceholderNeedsAToken) {
   add("X-Host", "{host}");
-  EXPECT_FALSE(edits_.asks_who);
+  EXPECT_FALSE(edits_.uses_token);
   add("X-Org", "{org}");
-  EXPECT_TRUE(edits_.asks_who);
+  EXPECT_TRUE(edits_.uses_token);
 }
 
 // A rule may set the same field in its refusals, in another spelling. The field of the route must replace the
