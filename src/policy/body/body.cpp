@@ -35,7 +35,7 @@ class Words {
     }
   }
 
-  [[nodiscard]] bool stand_in(std::string_view text) const noexcept {
+  [[nodiscard]] bool occur_in(std::string_view text) const noexcept {
     if (width_ == 0) return true;
     for (; text.size() >= kWidest; text.remove_prefix(1))
       if (begins_[place(text.data())] && is_any_at(text)) return true;
@@ -141,7 +141,7 @@ bool holds(std::string_view text, char octet) noexcept {
 }
 
 bool contains_in_json(std::string_view text, const Words& words) {
-  return words.stand_in(text) || (holds(text, '\\') && words.stand_in(without_json_escapes(text)));
+  return words.occur_in(text) || (holds(text, '\\') && words.occur_in(without_json_escapes(text)));
 }
 
 }  // namespace
