@@ -82,7 +82,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // the connection is or was open.
   [[nodiscard]] bool accepts_requests() const noexcept { return codec_->accepts_requests(); }
   // Returns true for the first caller only. That caller counts the connection.
-  [[nodiscard]] bool take_first_use() noexcept { return !std::exchange(used_, true); }
+  [[nodiscard]] bool mark_used() noexcept { return !std::exchange(used_, true); }
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }

@@ -136,7 +136,7 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
     const auto ec = co_await http2_->connected();
     fault = connection->fault();
     address_changes_ = connection->address_changes();
-    if (!ec && connection->take_first_use()) ++opened_;
+    if (!ec && connection->mark_used()) ++opened_;
     if (ec && !is_refusal(ec)) co_return ec;
     if (connection->is_open() && connection->may_send()) co_return ec;
     if (connection->is_open() && connection->is_closed_to_requests()) break;
@@ -176,7 +176,7 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
   connections.note_choice(false);
   http2_ =
       std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.address_changes));
-  (void)http2_->connection()->take_first_use();  // opened_ already counts this connection
+  (void)http2_->connection()->mark_used();  // opened_ already counts this connection
   co_return co_await connect_http2(fault);
 }
 

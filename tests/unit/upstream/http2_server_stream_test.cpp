@@ -205,8 +205,8 @@ TEST_F(Http2InMemory, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsARef
 
 TEST_F(Http2InMemory, ConnectionIsCountedOnlyForItsFirstRequest) {
   connect();
-  EXPECT_TRUE(connection->take_first_use());
-  EXPECT_FALSE(connection->take_first_use());
+  EXPECT_TRUE(connection->mark_used());
+  EXPECT_FALSE(connection->mark_used());
 }
 
 TEST_F(Http2InMemory, NumberOfOpenStreamsIsBoundedByTheSettingsOfTheServer) {
