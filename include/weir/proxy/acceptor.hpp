@@ -90,8 +90,7 @@ class Acceptor {
   AcceptorSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
-  std::chrono::steady_clock::time_point
-      lines_reset_at_{};              // time at which lines_about_clients_ is reset to 0
+  std::chrono::steady_clock::time_point lines_reset_at_{};  // when lines_about_clients_ is reset to 0
   unsigned lines_about_clients_ = 0;  // log lines about clients since the last reset, including omitted lines
   std::uint64_t omitted_lines_ = 0;   // log lines about clients that were omitted
   std::size_t sessions_ = 0;

@@ -258,8 +258,8 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = must_serve_request_ = evicted_ =
-      false;  // the flags of the wait for this request, which has now arrived
+  // Resets the flags of the wait for this request, which has now arrived.
+  late_ = must_serve_request_ = evicted_ = false;
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;

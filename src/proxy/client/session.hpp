@@ -202,8 +202,8 @@ class Session final : public ClientWatch {
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS
   bool last_ = false;     // the listener does not exist any more
-  bool must_serve_request_ =
-      false;  // another process received the first bytes of a request, which this session must serve
+  // True: another process received the first bytes of a request, which this session must serve.
+  bool must_serve_request_ = false;
   bool lingers_ = false;  // the last answer was sent, but the client may still send
   bool evicted_ = false;  // the connection was evicted to make room
 };

@@ -34,8 +34,8 @@ struct RequestReport {
   std::uint64_t body_out = 0;           // octets of the answer's body; for a tunnel, those sent to the client
   std::uint64_t tunnel_in = 0;          // octets that the tunnel sent to the server
   policy::Decision decision{};
-  bool decided =
-      false;  // true if `decision` is valid; otherwise `rejecting_rule` or `closed` may say why it is not
+  // True if `decision` is valid. Otherwise `rejecting_rule` or `closed` may say why it is not.
+  bool decided = false;
   const policy::Rule* rejecting_rule = nullptr;  // the rule for which the request lacks something
   // True: more rules apply than weir can charge. `rejecting_rule` is the first rule that does not fit.
   bool too_many_rules = false;
