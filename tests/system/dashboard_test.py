@@ -197,6 +197,16 @@ class Dashboard(TestCase):
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
         self.assertLess(max(heights) - min(heights), 2, heights)  # only one row has a border, which takes two pixels
 
+    def test_digest_is_shown_only_beside_names_that_several_clients_may_have(self):
+        rules = rule("per-ip", "2/day", key='["ip"]') + rule("per-tenant", "2/day", key='["header:x-tenant"]')
+        weir = self.weir_of(client='trusted_proxies = ["127.0.0.1"]', rules=rules)
+        self.statuses(weir.port, 1, x_forwarded_for="2001:db8::1", x_tenant="acme")
+        page = self.open(weir)
+        page.await_true("document.querySelectorAll('.heavy td.code').length === 2")
+        names = sorted(page.evaluate("[...document.querySelectorAll('.heavy td.code')].map((cell) => cell.innerText)"))
+        self.assertEqual(names[0], "2001:db8::")
+        self.assertRegex(names[1], r"^header:x-tenant [0-9a-f]{8}$")
+
     def test_headline_names_failures_but_not_rules_that_limit_clients(self):
         self.upstream_away = closed_port()
         text = config(self.upstream.port, self.upstream_away, rules=RULES, upstream='eject = { least = "1h", most = "1h" }')
