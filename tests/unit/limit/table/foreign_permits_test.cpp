@@ -112,6 +112,22 @@ TEST_F(ForeignPermitsTest, PermitsOfAnotherProcessCountInTheOverflowCellOfAFullT
   EXPECT_TRUE(charge(full, {fixed(1'000'002, 2)}, kStart));
 }
 
+// A bound (docs/limitations.md, "Shared cells"): the change that another process reports does not name the
+// limiter of its key, so the charge names the rule's own limiter.
+TEST_F(ForeignPermitsTest, PermitWithoutASlotIsNotCountedInTheOverflowCellOfATier) {
+  constexpr LimiterId kTier = 7;
+  KeyTable full(1);
+  ASSERT_GT(fill(full, three_), 0u);
+  ForeignPermits elsewhere(full);
+  auto of_tier = fixed(1'000'001);
+  elsewhere.change(of_tier, 3, kStart);
+  EXPECT_FALSE(full.peek(of_tier, kStart).allowed)
+      << "the permits count in the cell of the rule's own limiter";
+  of_tier.limiter_id = kTier;
+  ASSERT_TRUE(full.peek(of_tier, kStart).overflow);
+  EXPECT_TRUE(full.peek(of_tier, kStart).allowed);
+}
+
 // Workers begin and end requests while the main thread starts to watch permits.
 TEST_F(ForeignPermitsTest, ReportedPermitsAddUpWhileWorkersTakeAndReleasePermits) {
   const Limiter many = Concurrency::make(1'000'000).value();
