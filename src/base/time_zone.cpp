@@ -12,7 +12,6 @@ namespace weir::base {
 namespace {
 
 using std::chrono::days;
-using std::chrono::months;
 using std::chrono::year_month_day;
 
 // Returns true if `name` has the form of a name in the time zone database. cctz also accepts "file:…",
@@ -68,35 +67,6 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   if (!zone_) return std::chrono::sys_days(date);
   const cctz::civil_day midnight(int(date.year()), int(unsigned(date.month())), int(unsigned(date.day())));
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
-}
-
-// The local date of `instant` is the first guess. It can be one day off if clocks went back over midnight;
-// the loops below correct it.
-TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
-  auto date = std::chrono::sys_days(local(instant).date);
-  auto begin = start_of(date);
-  while (begin > instant) begin = start_of(date -= days(1));
-  auto end = start_of(date + days(1));
-  while (end <= instant) {
-    date += days(1);
-    begin = end;
-    end = start_of(date + days(1));
-  }
-  return {begin, end};
-}
-
-TimeZone::Span TimeZone::month_of(TimePoint instant) const noexcept {
-  auto date = local(instant).date;
-  date = date.year() / date.month() / 1;
-  auto begin = start_of(date);
-  while (begin > instant) begin = start_of(date -= months(1));
-  auto end = start_of(date + months(1));
-  while (end <= instant) {
-    date += months(1);
-    begin = end;
-    end = start_of(date + months(1));
-  }
-  return {begin, end};
 }
 
 }  // namespace weir::base
