@@ -36,12 +36,12 @@ class AdmissionController {
         bills_{&buffers.evaluation.local, &buffers.evaluation.remote, &buffers.fallback},
         settlements_(worker, buffers) {}
 
-  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If this
-  // function returns false, the caller must call ask_redis() next. `priority`: decides which waiting request
-  // the new request may displace if a queue is full.
+  // Computes the request's keys, and makes the charges in the key table. Returns true if `admission_result`
+  // is final. If this function returns false, the caller must call ask_redis() next. `priority`: decides
+  // which waiting request the new request may displace if a queue is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority,
                                  AdmissionResult& admission_result);
-  // Charges Redis and returns the final result.
+  // Makes the charges in Redis, and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
   // Must be called before weir waits for a body that some rules read. Returns true if the rules that read no
   // body already refuse the request; `admission_result` is then final. If this function returns false,
@@ -66,12 +66,13 @@ class AdmissionController {
   // Records that the request waits in the lane (the queue of one key) of this departure. From now on the
   // shaper owns the departure.
   void hand_to_queue(const Departure& departure) { queue_lane_ = departure.charge.key; }
-  // Records which departure the request took, so that refund() returns this departure. The shaper exchanges
+  // Records which departure the request took, so that refund() refunds this departure. The shaper exchanges
   // departures between requests, so the request may have taken another departure than the promised one.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
-  // Returns the key of the request in a rule, as logs show it. Returns nullopt if the request was not charged
-  // under the rule. `rule` may be null.
+  // Returns the key that logs show for the request under `rule`: the client's key in Redis if the rule uses
+  // Redis, even if this process charged in place of Redis. Returns nullopt if `rule` is null, or if the
+  // request has no charge of this rule.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
@@ -93,9 +94,10 @@ class AdmissionController {
   [[nodiscard]] policy::Decision decision_for_descriptor(std::size_t descriptor) const {
     return policy::decide_for_descriptor(std::span(bills_).first(decisive_count_), decided_at_, descriptor);
   }
-  // Returns when the key's state under the decision's rule is fresh again, by the clock of the key's store
-  // (Redis's or the machine's). Redis's time is not converted to weir's clock, because the results would then
-  // differ from answer to answer within one window. REQUIRES decision.rule.
+  // Returns when the key of the decision's rule is like a fresh key again: by Redis's clock if the key is
+  // in Redis, otherwise by the machine's clock. Does not convert Redis's time to another clock: the
+  // conversion would depend on the delay of Redis's answer, and the time would differ between requests of one
+  // window. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this is the time after
   // the answer, so Redis's outcomes may describe an earlier time.
@@ -118,13 +120,14 @@ class AdmissionController {
   // the limiters that adapt to the load of the servers.
   void end(base::TimePoint now, const limit::Ending& ending);
 
-  // Refunds all charges, because the request did not reach a server. Does not return a departure that the
-  // shaper owns.
+  // Refunds the charges of a request that reaches no server, except permits. If the shaper owns the departure
+  // of a charge (hand_to_queue), does not refund this charge.
   void refund();
-  // Refunds the charges after the client has left the queue. If the request displaced another request, keeps
-  // the charges. Otherwise a client could displace other clients for free.
+  // Must be called when the client has left the queue. Refunds the charges, but keeps them if the request has
+  // displaced another request, so that no client can displace others for free.
   void refund_after_leaving();
-  // Keeps the charges for good, because the request reached a server or weir answers it.
+  // Must be called when a server may have the request, or when weir itself answers an admitted request or
+  // question. From then on, abandon() refunds nothing.
   void keep() noexcept { kept_ = true; }
   // Refunds the charges unless keep() was called. Must be called when the exchange ends, also after an
   // exception.
@@ -169,7 +172,7 @@ class AdmissionController {
                                                         const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
-  // Returns the time, by this weir's clock, that the outcomes of `bill` describe.
+  // Returns the time, by this weir's clock, at which the durations in the outcomes of `bill` begin.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &buffers_.evaluation.local ? charged_at_ : decided_at_;
   }

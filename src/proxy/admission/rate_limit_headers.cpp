@@ -50,8 +50,8 @@ std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
 }
 
-// Appends the challenge for a token that weir rejects, with the reason. Must not be called for a request
-// without a token, because such a challenge has no error (RFC 6750 §3).
+// Appends the challenge for a token that weir rejects, with the reason. Must not be called if the request has
+// no token: its challenge should contain no error (RFC 6750 §3).
 void append_challenge(std::string& fields, const policy::Rejection& rejection) {
   fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
   fields += policy::sentence_of(*rejection.token);

@@ -1,5 +1,5 @@
-// Writes the rate-limit header fields of an answer and the body of a refusal, for exchanges and for the
-// explainer. Pure.
+// Writes the rate-limit header fields of an answer and the body of a refusal, for exchanges and for
+// `weir explain`. Pure.
 #pragma once
 
 #include "weir/http/answer.hpp"

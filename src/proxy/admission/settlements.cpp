@@ -58,8 +58,8 @@ void Settlements::overdraw(policy::Bill& bill, Store store, base::TimePoint chec
     if ((positions >> i & 1U) == 0) continue;
     const OpenCharge open{checked, i};
     if (units == 0) {
-      // The replay matches the logged overdrafts of a rule to the rule's charges by their order. So an
-      // overdraft of 0 units is logged, too.
+      // A rule has several charges if it applies to several descriptors. The replay matches the logged
+      // overdrafts of the rule to these charges by their order. So an overdraft of 0 units is logged, too.
       if (open.rule().overdraft && buffers_.request.descriptors.size() > 1) note(open, 0, 0);
       continue;
     }
@@ -77,8 +77,8 @@ bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
   for_each_settlement([&](const OpenCharge& open, const Settlement& settlement) {
-    const bool enforced =
-        open.rule().mode == policy::Mode::Enforce;  // not for a shadow rule, which must not change the answer
+    // A shadow rule must not change the answer, so it must not ask for an uncompressed body.
+    const bool enforced = open.rule().mode == policy::Mode::Enforce;
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
@@ -229,8 +229,8 @@ bool Settlements::settle_cut(const OpenCharge& open, const ReportedCost& reporte
 }
 
 // Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
-// `reset_after` is still measured from the time of the charge, as in all other outcomes. `total`: the cost
-// including what the stream meter has charged.
+// `reset_after` is still measured from the time of the charge, as in all other outcomes. `actual`: the new
+// cost of this charge. `total`: `actual` and the units of the stream meter's charges, for the journal.
 void Settlements::settle_here(const OpenCharge& open, limit::Cost actual, limit::Cost total) {
   const auto& charge = open.charge();
   const auto charged_at = open.bill_charge.charged_at;
@@ -254,8 +254,9 @@ void Settlements::note(const OpenCharge& open, limit::Cost actual,
   buffers_.journal.note(settled);
 }
 
-// Settles a charge in Redis without waiting for the result. Computes `remaining` here from the difference of
-// the costs. Does not change the reset times, unless the key is completely unused.
+// Settles a charge in Redis without waiting for the result. So this function itself corrects `remaining` of
+// the outcome, by the difference of the charge's old cost and `actual`. If all units then remain, sets the
+// reset times to 0; otherwise leaves them unchanged. `actual`, `total`: as in settle_here().
 void Settlements::settle_in_redis(const OpenCharge& open, limit::Cost actual, limit::Cost total) {
   note(open, total, 0);
   const auto& charge = open.charge();
@@ -284,13 +285,12 @@ void Settlements::see(std::string_view piece) {
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
-  // Settles the charge before the client has the last byte. As soon as the client has the last byte, it may
-  // send its next request.
+  // Once the client has the last byte, it may send its next request. So the charge must be settled before.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
-// Passes a piece of the stream to stream_costs_, which reads the costs that the stream reports. If its memory
-// then exceeds max_body_memory, frees it; the stream costs its reserve.
+// Passes a piece of the stream to stream_costs_, which reads the costs that the stream reports. If
+// max_body_memory does not suffice, clears stream_costs_; the reported cost is then unreadable.
 void Settlements::see_stream(std::string_view piece) {
   too_long_ = !stream_costs_.read(piece);
   if (too_long_) return stream_costs_.clear();
@@ -338,8 +338,9 @@ void Settlements::leave_unsettled() {
   wait_ = Wait::Nothing;
 }
 
-// Returns the cost that the body reports. `whole`: the body is complete, or weir has cut it. Checks the
-// length of the body against the bound of the rule.
+// Returns the cost that the body reports. `whole`: the body is complete, or weir has cut it; otherwise the
+// cost is unreadable. The cost is also unreadable if the memory for the body ran out, or if the body is
+// longer than the rule's max_body. Streams may be longer.
 ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole) {
   const ReportedCost unreadable{ReportedCost::State::Unreadable};
   if (!whole || (format_ && too_long_)) return unreadable;

@@ -67,8 +67,9 @@ class Settlements final : public BodyObserver {
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
   // Settles charges of a question to `actual`, the cost that the asker reports. Settles all charges of rules
-  // with a settlement. If the question stated a cost, or if none of its rules has a settlement, also settles
-  // the charges of rules that do not read their cost in the request. Never changes concurrency limits.
+  // with a settlement. Also settles the charges of rules that do not read their cost in the request, but only
+  // in two cases: the question stated a cost, or none of its rules has a settlement. Never changes
+  // concurrency limits.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
   // Charges the rules with `overdraft`. In `bill`, each charge of such a rule only checks the limit, at cost
@@ -91,8 +92,9 @@ class Settlements final : public BodyObserver {
   // Settles a gRPC call that gets no status from its server. `grpc_status`: the status that the client sees.
   void end_call(unsigned grpc_status);
 
-  // Settles the costs in bytes by the octets that weir has forwarded. Must be called when the client has
-  // left, and before end(). Does nothing if they are settled already.
+  // Settles the costs in bytes by the octets that weir has forwarded. Must be called before end(). If the
+  // client disconnects, must be called before weir reads the rest of the answer. Does nothing if these costs
+  // are settled already.
   void settle_bytes(std::uint64_t request, std::uint64_t response);
 
   // Ends the exchange. Charges that are not settled remain unchanged.
@@ -155,15 +157,15 @@ class Settlements final : public BodyObserver {
   std::optional<StreamMeter> meter_;
   std::optional<http::StreamFormat> format_;  // set if the answer is a stream of records
   std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body
-  std::uint64_t length_ = 0;                  // Content-Length of the body; 0 if unknown
-  std::uint64_t streamed_ = 0;                // octets of the stream so far
-  const BodySource* request_ = nullptr;       // the body of the request
-  std::uint64_t response_octets_ = 0;         // octets of the answer's body so far
-  std::uint64_t response_length_ = 0;         // octets of the answer's whole body; 0 if unknown
+  std::uint64_t length_ = 0;             // Content-Length if a rule reads the answer's body; 0 if unknown
+  std::uint64_t streamed_ = 0;           // octets of the stream so far
+  const BodySource* request_ = nullptr;  // the body of the request
+  std::uint64_t response_octets_ = 0;    // octets of the answer's body so far
+  std::uint64_t response_length_ = 0;    // Content-Length of the answer; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
   bool is_call_ = false;     // the request is a gRPC call
-  bool call_open_ = false;   // a charge waits for the status of the call
+  bool call_open_ = false;   // a charge waits for the status of the gRPC call
   bool bytes_open_ = false;  // a charge waits for the number of forwarded octets
   bool needs_head_ = false;  // a charge depends on more than the number of forwarded octets
   bool too_long_ = false;    // the body exceeds most_, or there is no memory for it

@@ -22,7 +22,7 @@ class StreamCosts {
   // Adds a rule that reads the stream. Elastic rules are charged twice, but added once.
   void add(const policy::Settlement& settlement, http::StreamFormat format);
   // Reads a piece of the stream. Returns false if there is no memory for the readers. The caller must then
-  // clear() this object, and the stream costs its reserve.
+  // clear() this object, and treat the reported cost as unreadable.
   [[nodiscard]] bool read(std::string_view piece);
   // Returns the cost that the stream has reported. Must be called at the end of the stream, for a settlement
   // that was added.

@@ -1,6 +1,6 @@
-// StreamMeter estimates the cost of a streamed answer while weir forwards it (`stream` of a cost). It counts
-// the events of the stream. If the charges do not cover the next event, the meter charges more before weir
-// forwards the event.
+// StreamMeter estimates the cost of a streamed answer while weir forwards it, for rules with `stream` in
+// their cost. It counts the events of the stream. If the charges do not cover the next event, the meter
+// charges more before weir forwards the event.
 //
 // A charge is at most a quarter of the units charged so far, unless the event alone needs more. So a rule in
 // Redis does not need a call for each event. If the budget does not admit the charge, the meter tries half of
@@ -53,9 +53,10 @@ class StreamMeter final : public BodyGate {
     Store store;
     boost::container::static_vector<limit::Charge, 2> charges;
     Mode mode;
-    limit::Cost covered;          // units that are charged so far
+    limit::Cost covered;          // units that are charged so far, with the reserve
     std::vector<Extra> extras{};  // at most kMostExtras; later charges are added to the last element
-    // the largest amount to charge next: twice the amount of the last charge
+    // The next charge is at most this large, unless the event alone needs more. Twice the meter's last
+    // charge; kMaxCost: no charge so far.
     limit::Cost next = limit::kMaxCost;
     base::TimePoint ask_again{};  // until this time, events pass uncharged, because Redis has not answered
   };
@@ -79,7 +80,7 @@ class StreamMeter final : public BodyGate {
   [[nodiscard]] net::Task<void> charge_in_redis(base::TimePoint now);
   // Returns true if the stream must end before the event that is held back.
   [[nodiscard]] bool cuts() const noexcept;
-  // From now on only counts events. Must be called when the client has left.
+  // From now on only counts events. Must be called when weir reads on although the client has disconnected.
   void stop_charging() noexcept;
 
   // Returns the estimate for a rule: the cost of the events that weir has forwarded.

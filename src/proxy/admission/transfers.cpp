@@ -64,7 +64,7 @@ void AdmissionController::abandon() noexcept {
 }
 
 // Refunds a charge in this process's key table, and notes the refund in the journal. If the charge has a
-// departure that the table does not take back, leaves the departure to the other requests of its lane.
+// future departure that the table does not take back, leaves the departure to other requests of its lane.
 void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoint departure,
                                       base::TimePoint now, bool overflow) {
   limit::HybridTimestamp timestamp = 0;
@@ -89,10 +89,10 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
     leave_to_lane({departure, departure, charge, false, overflow, max_waiting});
 }
 
-// Puts a departure into its lane, because the key table did not take it back. The table takes back only the
-// latest departure that it has promised. If weir refuses several requests at once, it refunds the earliest
-// departure first. Each departure then stays in the lane as surplus, until the table has taken back the
-// departures after it.
+// Offers a departure to the other requests of its lane, because the key table did not take it back. The table
+// takes back only the latest departure that it has promised. If no request needs the departure, it stays in
+// the lane as surplus. When the table takes back the lane's last departure, Shaper::return_surplus() returns
+// the surplus, too.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);
@@ -100,8 +100,9 @@ void AdmissionController::leave_to_lane(const Departure& departure) {
   }
 }
 
-// Refunds all charges apart from the charge of `lane`; null: refunds all. Keeps permits until the exchange
-// ends, because adaptive limiters also learn from an upstream that was not reached.
+// Refunds all charges except permits. `lane`: the key of a charge that is not refunded, either; null: none.
+// Keeps the permits until the exchange ends, because adaptive limiters also learn from an upstream that was
+// not reached.
 void AdmissionController::refund_except(const limit::Key* lane) {
   if (!local_charged_ && !fallback_charged_ && !remote_charged_) return settlements_.cancel();
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
@@ -155,8 +156,8 @@ void AdmissionController::overdraw_fallback() {
 }
 
 // Charges the overdrafts of checks that Redis has not answered in time. `unanswered`: the positions of these
-// checks in the bill. The commands for the overdrafts follow the checks on the same connection, so Redis will
-// execute the checks and the commands. So the fallback must not charge these overdrafts, too.
+// checks in the bill for Redis. Sends the overdrafts to Redis, on the connection that has sent the checks.
+// Redis executes both later, so the fallback must not charge the same overdrafts again.
 void AdmissionController::overdraw_late(limit::ChargeSet unanswered) {
   overdrawn_late_ = true;
   auto& remote = buffers_.evaluation.remote;
@@ -223,8 +224,9 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
 // they were charged; otherwise leaves the outcomes unchanged. Must not allocate, because the queue's mutex is
 // held.
 //
-// charge_or_displace() has already tried to charge the same bill, and has recorded the violations of shadow
-// rules in the outcomes. If a shadow rule refuses again, its outcome from that attempt remains.
+// charge_or_displace() has already tried to charge the same bill. This first attempt has recorded the
+// violations of shadow rules in the outcomes. If a shadow rule also refuses now, its outcome of the first
+// attempt remains.
 bool AdmissionController::charge_except(std::size_t index, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
@@ -254,8 +256,9 @@ void AdmissionController::hold(const policy::Bill& bill) {
   }
 }
 
-// Reserves room for the objects that hold permits. Must be called before Redis is charged. If memory ran out
-// afterwards, no object would release the permit, and weir would renew it until weir stops.
+// Reserves room for the objects that release the permits in Redis. Must be called before Redis is charged:
+// the charge makes the store renew the permits until they are released. If memory for an object ran out after
+// the charge, the store would renew the permit until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -275,7 +278,8 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
 // Takes permits for the charges that Redis did not answer (`unanswered`), because the request proceeds
 // without Redis's answer.
 void AdmissionController::hold_unanswered(limit::ChargeSet unanswered) {
-  if (!config_.names_agreed) return;  // other weirs name the keys differently
+  // Without the common secret key, other weirs give the keys other names, and would not count the permits.
+  if (!config_.names_agreed) return;
   const auto charges = buffers_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];

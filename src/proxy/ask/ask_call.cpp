@@ -118,8 +118,9 @@ net::Task<ask::Answer> AskCall::decide(ask::Question question, observe::AskApi a
   co_return answer;
 }
 
-// Waits for the departure of an admitted request, because the asker cannot wait by itself.
-// If the asker disconnects or weir stops, refunds the charges and changes the answer.
+// Waits for the departure of an admitted request, because the asker cannot wait by itself. If the asker
+// disconnects, refunds the charges and empties the answer. If weir stops, refunds the charges and answers
+// 503.
 net::Task<void> AskCall::await_departure(QuestionExchange& question, ask::Answer& answer) {
   net::Timer timer(worker.executor);
   timer.expires_after(answer.wait);

@@ -9,7 +9,7 @@ namespace weir::proxy {
 namespace {
 
 // Returns the status of the answer to the asking proxy. `refusal_status`: the status for refusals; 0: each
-// refusal has its own status. A 401 always remains a 401, because proxies understand it.
+// refusal has its own status. A 401 always remains a 401, which each asking proxy passes on to its client.
 unsigned status_to_proxy(const ask::Answer& answer, unsigned refusal_status) noexcept {
   if (answer.allowed) return 200;
   return refusal_status != 0 && answer.status != 401 ? refusal_status : answer.status;

@@ -1,5 +1,5 @@
-// Sends the answer of a gRPC call: messages, and the status with which each call ends. Belongs to one call;
-// only the worker's thread uses it.
+// Sends the answer of one gRPC call: its messages, and the status with which the call ends. Only the worker's
+// thread uses the object.
 #pragma once
 
 #include "proxy/ask/ask_call.hpp"
@@ -58,7 +58,7 @@ class GrpcReply {
   AskCall& call_;
   BodySink* sink_ = nullptr;  // null: nothing was sent
   bool has_message_ = false;
-  std::string status_;  // the lines of the status, for the trailers or for a head without messages
+  std::string status_;  // the lines that fail() sends: as trailers, or in the head if no message was sent
 };
 
 }  // namespace weir::proxy
