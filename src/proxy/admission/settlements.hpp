@@ -67,8 +67,8 @@ class Settlements final : public BodyObserver {
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
   // Settles charges of a question to `actual`, the cost that the asker reports. Settles all charges of rules
-  // with a settlement. Also settles the charges of rules that do not read their cost in the request, but only
-  // in two cases: the question stated a cost, or none of its rules has a settlement. Never changes
+  // with a settlement. In two cases, also settles the charges of rules that do not read their cost in the
+  // request. Case 1: the question stated a cost. Case 2: none of its rules has a settlement. Never changes
   // concurrency limits.
   void settle_to_stated(limit::Cost actual, base::TimePoint now);
 
