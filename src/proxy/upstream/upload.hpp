@@ -3,8 +3,8 @@
 // exchange. The exchange waits for the end of the upload before it ends. UpstreamExchange owns the upload.
 //
 // The client's watch has one deadline for both coroutines. A deadline that is meant for the answer, or for a
-// client that reads the answer, also ends the upload's current wait. The upload then waits again, and counts
-// the time that it has already waited.
+// client that reads the answer, also ends the upload's current wait. The upload then waits again. For
+// min_rate, the time that it has already waited counts, too.
 #pragma once
 
 #include "proxy/exchange/message_gate.hpp"
@@ -22,8 +22,8 @@ namespace weir::proxy {
 class Upload {
  public:
   // `begun`: text that the server has not accepted yet: the rest of the request's head, and the part of the
-  // body that weir sends again. `gate`: limits the messages in the body that follows; may be null. The other
-  // arguments must outlive the upload.
+  // body that weir sends again. `gate`: limits the gRPC messages in the rest of the body; null: no limit. The
+  // other arguments must outlive the upload.
   Upload(ExchangeContext& context, ServerAttempt& attempt, std::string begun, MessageGate* gate);
 
   // Starts the upload. If start() throws, the upload has already ended.
@@ -38,7 +38,7 @@ class Upload {
   [[nodiscard]] bool is_expectant() const noexcept { return expects_continue_; }
   // Must be called after weir sent 100 Continue, or when the client sends its body without waiting for it.
   void begin_body() noexcept;
-  // Returns true if the server did not send 100 Continue in time, but may still answer in time.
+  // Returns true if the deadline for the server's 100 Continue has passed, but the exchange can continue.
   [[nodiscard]] bool is_continue_overdue() const noexcept;
   // If the deadline for 100 Continue is armed, replaces it by the deadline for the server's answer and
   // returns true. Otherwise returns false.

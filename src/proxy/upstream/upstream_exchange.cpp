@@ -120,7 +120,7 @@ net::Task<bool> UpstreamExchange::admit_messages() {
   }
 }
 
-// Sends as much of the request as the server accepts at once.
+// Sends as much of the request as the server accepts without a wait. Starts an upload for the rest.
 void UpstreamExchange::send_request() {
   const auto& out = context_.buffers.out;
   const bool hostless = context_.buffers.head.authority.empty() && attempt_.pool.settings().host.empty();
@@ -313,7 +313,8 @@ Outcome UpstreamExchange::give_up() {
     context_.append_retry_after(*attempt_.room_after);
   }
   // 502: the server broke off a gRPC call, so weir settles the charges of the call as for status UNAVAILABLE.
-  // 504: a deadline ended the call. Then the charges remain, because the client may choose the deadline.
+  // 504: a deadline ended the call. Then the charges remain. Otherwise a client could avoid them by a short
+  // deadline.
   if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   return {attempt_.error};
 }

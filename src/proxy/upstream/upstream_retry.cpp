@@ -63,7 +63,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
     attempt.handed_over = attempt.handed_over_before;
     attempt.avoid = attempt.lease.http2_connection();
   }
-  // If no server got the request, weir can retry it whatever its method.
+  // If no server got the request, or this server refused it, weir can retry the request whatever its method.
   const bool repeatable = refused ? attempt.is_at_hand() : attempt.is_repeatable();
   if (!counts_against_server || ((attempt.handed_over || refused) && !repeatable)) return Next::GiveUp;
   attempt.fresh = true;
