@@ -25,11 +25,12 @@ using namespace std::chrono_literals;
 // The longest wait for one node's map of slots. The wait is short, so that weir soon asks another node if one
 // does not answer.
 constexpr base::Duration kPatience = 300ms;
-// The first pause between two requests for the map of slots while some slots have no node. Each further pause
-// is twice as long, up to kMostPause.
+// The shortest pause between two requests for the map of slots. While a slot has no node or a session is not
+// up, each pause is twice as long as the last, from 2 * kLeastPause up to kMostPause.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-// The pause between two requests for the map of slots, if every slot has a node.
+// The pause that follows kLeastPause if every slot has a node and all sessions are up. read_slots() ends it
+// early.
 constexpr base::Duration kRefreshPause = 1h;
 
 }  // namespace
@@ -184,14 +185,15 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   RedisSettings settings = settings_;
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
+  // Reserves memory before start(), because push_back() must not throw once the session has started.
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // called after everything that may throw, so that every session in sessions_ is started
+  session->start();
   sessions_.push_back(session);
   return session;
 }
 
-// Stops using the session. The session ends when all its commands are answered or their deadlines have
-// passed.
+// Stops a session that is no longer in sessions_, after twice the store's timeout. By then the deadlines of
+// all its calls have passed.
 void Store::Cluster::retire_session(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });

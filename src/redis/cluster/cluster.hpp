@@ -53,8 +53,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   // Handles an error reply to a bill; `from`: the session that received the reply. If the error is a
   // redirection, sends the bill to the node that the error names. If the slot is moving, may send the bill to
-  // the same node again. If the bill's charges must be sent one by one, sets Call::is_split, ends the call
-  // and returns true. Returns false if the error must end the call.
+  // the same node again, or sets Call::is_split and ends the call: its charges must be sent one by one.
+  // Returns false if it has done none of this. The caller must then end the call with the error.
   [[nodiscard]] bool resend(Call& call, const Pipeline::Entry& entry, std::string_view error, Session& from);
   // Handles an error reply to a command of refunds. If the error is a redirection, sends the command to the
   // node that the error names. If the slot is moving, may send each refund of the command alone instead.

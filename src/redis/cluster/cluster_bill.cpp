@@ -180,8 +180,8 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   return sent;
 }
 
-// Refunds the charges that were made for a bill that a node refused. If memory runs out, some of the charges
-// remain.
+// Called if a node has refused a part of the bill. Refunds the charges of the other parts. If memory runs
+// out, some of these charges remain.
 void Store::Cluster::refund_parts(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> refunds;
   std::size_t n = 0;
@@ -198,9 +198,10 @@ void Store::Cluster::refund_parts(const Parts& parts) {
   }
 }
 
-// If all charges are in one slot, the deny cache decides the bill as a whole. Otherwise asks the deny cache
-// about each charge alone, and refuses the bill if the cache refuses one of them. Retry-After is then the
-// longest wait of the refused charges.
+// If all charges are in one slot, the deny cache decides the bill as a whole. Otherwise returns nullopt if
+// the bill has a leaky bucket or a concurrency limit. For other bills, asks the deny cache about each charge
+// alone, and refuses the bill if the cache refuses one of them. Retry-After is then the longest wait of the
+// refused charges.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
@@ -215,7 +216,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   std::optional<base::TimePoint> clock;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
-    // asks Redis, because a refusal of this charge may be a violation, which Redis must count
+    // Redis must check this charge. If Redis refuses it, Redis must count a violation for the penalty.
     if (!known && charges[i].penalty != nullptr) return std::nullopt;
     if (!known) outcomes[i] = {.allowed = true};
     if (!clock) clock = known;
@@ -266,10 +267,12 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// Handles three errors of a node. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot
-// is moving: some of its keys are already on the new node, the others still on the old node. A bill with
-// several keys is then sent again in parts, because only the answer about a single key shows which node has
-// that key.
+// Handles these errors of a node:
+// * CLUSTERDOWN: the map of slots is read again, and the call fails.
+// * MOVED: the slot has moved. Sends the bill to the new node.
+// * ASK and TRYAGAIN: the slot is moving. Some of its keys are already on the new node, the others still on
+//   the old node. A bill with several keys is then sent again in parts, because only the answer about a
+//   single key shows which node has that key.
 bool Store::Cluster::resend(Call& call, const Pipeline::Entry& entry, std::string_view error, Session& from) {
   const auto to = redirection_in(error, from.address());
   if (error.starts_with("CLUSTERDOWN")) read_slots();

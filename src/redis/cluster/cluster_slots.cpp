@@ -108,8 +108,8 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// Assigns the slots of a text such as "5" or "0-5460" to a master. Ignores "[93->-…]", a slot that is moving
-// away. Its owner lists that slot a second time, as a number.
+// Assigns the slots of a text such as "5" or "0-5460" to a master. Ignores a text in brackets, such as
+// "[93->-…]", because it names a slot that is moving. The slot's owner also lists the slot as a number.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));
@@ -126,7 +126,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  // Adds the master first, because push_back() may throw.
+  // Changes owners_ only after push_back(), which may throw.
   if (found == masters_.end()) masters_.push_back(to);
   owners_[slot] = master;
 }

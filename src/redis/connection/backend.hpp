@@ -41,7 +41,7 @@ class Store::Backend : public RefundSink {
   // Returns true if every command has received its reply, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Returns an estimate of what the clock of the Redis server that has the key shows at `now`.
+  // Converts `now` to the clock of the Redis server that has the key. The result is an estimate.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

@@ -1,6 +1,6 @@
-// Appends commands in RESP to a buffer: an array of bulk strings (redis.io, "Redis serialization protocol
-// specification"). weir does not use hiredis's redisFormatCommandArgv, which allocates and copies for each
-// command. A test checks that the bytes are the same.
+// Appends commands to a buffer. In RESP, a command is an array of bulk strings (redis.io, "Redis
+// serialization protocol specification"). weir does not use hiredis's redisFormatCommandArgv, which allocates
+// and copies for each command. A test checks that both write the same bytes.
 #pragma once
 
 #include <cstddef>

@@ -35,8 +35,8 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
 }
 
 // Returns true if the failure of a call that needs the features `kinds` should be logged. Returns false
-// within kPause after any logged failure. Also returns false if a logged failure was of a call all of whose
-// features are in `kinds`, because both failures may have the same cause.
+// within kPause after any logged failure. Also returns false if `kinds` contains all features of an earlier
+// logged failure, because both failures may have the same cause.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(logged_.begin(), logged_.end(), [&](Kinds logged) { return is_within(logged, kinds); });

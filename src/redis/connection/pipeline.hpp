@@ -100,10 +100,10 @@ class Pipeline {
     CallNumber number = 0;                   // for Charge and Refund: number of the script call
     std::vector<Bill> bills{};               // for Charge: the bills that share the script call, in order
     Time sent{};                             // when the command was appended to output()
-    LastRefunds::Groups refunded{};          // for Refund: the groups of the keys in LastRefunds
+    LastRefunds::Groups refunded{};          // for Refund: LastRefunds::group_of() of the refunded keys
     std::unique_ptr<std::string> command{};  // for Refund: the command's bytes, to send them again
-    // for Refund: the refunds in the command. Set only if the command renews permits, or has several refunds
-    // and goes to a cluster.
+    // for Refund: the refunds in the command, for a later attempt that cannot send the same command. Empty
+    // unless one of them is a renewal, or several of them go to a cluster.
     std::vector<Refund> lines{};
     std::size_t refund_count = 0;  // for Refund: number of refunds in the command
     // for Refund: true if the command was sent twice because of NOSCRIPT; never three times
@@ -152,8 +152,8 @@ class Pipeline {
   // many of them are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
   // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. If `all` is
-  // false, leaves half of the pipeline's capacity free for bills. If `by_slot`, all refunds of a group are in
-  // one slot.
+  // false, leaves half of the pipeline's capacity free for bills. If `by_slot` is true, all refunds of a
+  // group are in one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
   // Keeps a vector of bills that the caller no longer needs, so that its memory is used again.
   void recycle(std::vector<Bill> bills);

@@ -8,8 +8,8 @@ namespace weir::redis {
 
 namespace {
 
-// Bounds on the size of a reply. A reply of weir's scripts has at most 210 numbers. The longest other replies
-// are errors.
+// Bounds on the size of a reply: bytes not yet parsed, numbers, words (texts in arrays) and counted bytes. A
+// reply of weir's scripts has at most 210 numbers.
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;

@@ -204,8 +204,8 @@ net::Task<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// Handles a report of the master's address. If `master` differs from located_, the next locate() begins with
-// the Sentinel that sent this report.
+// Handles a report of the master's address from the Sentinel to which weir listens. If locate() found another
+// address before, calls moved_(). The next locate() then begins with this Sentinel.
 void Sentinels::announce(const base::Endpoint& master) {
   last_announced_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;
