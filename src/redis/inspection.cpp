@@ -144,7 +144,8 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots can have no keys of weir
+    // Finds only the nodes that own slots. Other nodes have no keys of weir.
+    for (Slot slot = 0; slot < kSlots; ++slot) {
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -176,7 +177,7 @@ class Inspector {
   net::Task<net::ErrorCode> time_pings() {
     const std::string ping = command({"PING"});
     std::vector<base::Duration> took;
-    for (unsigned i = 0; i <= kPings; ++i) {  // the result of the first PING is not used
+    for (unsigned i = 0; i <= kPings; ++i) {  // one PING more than kPings: the first is not counted
       const auto began = Steady::now();
       const net::ErrorCode ec = co_await redis_.ask(ping);
       if (ec) co_return ec;

@@ -50,7 +50,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::ChargeSet& unanswered) override;
-  // Sends a bill with any number of charges.
+  // Sends a bill. Unlike in a cluster, the bill may have several charges.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
@@ -61,9 +61,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
-  // Sends a bill (the charges of one request) of a cluster (cluster_bill.cpp). The call must have a deadline
-  // and a permit ID. Returns the same errors as begin(). Unlike begin(), also accepts calls while the session
-  // makes its first connection.
+  // Gathers a call, which the next flush() sends if possible. Called by begin(), and by the cluster for its
+  // bills (cluster_bill.cpp). The call must have a deadline and a permit ID. In a cluster, also accepts calls
+  // while the session makes its first connection. After an error, the call will not be resumed.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
   // Sends a command that another node has redirected to this session's node. If `asking`, sends ASKING before
   // the command. Returns false if the pipeline is full, or there is no connection.
@@ -192,7 +192,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   bool blocked_ = false;         // true: the socket's send buffer is full
   bool loading_charge_ = false;  // true: SCRIPT LOAD of charge.lua was sent, and its reply has not arrived
   bool loading_refund_ = false;
-  base::Duration server_ahead_;  // Redis's clock minus the steady clock; selects the calendar windows to send
+  base::Duration server_ahead_;  // Redis's clock minus the steady clock, to estimate Redis's time
   std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 

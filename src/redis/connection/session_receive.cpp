@@ -51,9 +51,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false and sets last_error_ if the connection is useless. One
-// reason is that a reply was lost or repeated, so that each later call would get the reply to another call.
-// Then weir answers no call, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false and sets last_error_ if a reply is malformed or does
+// not match its command. Replies may then have been lost or repeated, so that later calls would get the
+// replies to other calls. The caller must then end the connection, and all its calls fail.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {

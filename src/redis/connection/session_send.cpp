@@ -92,10 +92,10 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Sends the refunds in one command. In two cases, a later attempt cannot repeat the same command, so the
-// entry keeps the refunds, too:
+// Sends refunds and renewals of permits in one command. The pipeline's entry keeps them if weir may have to
+// send them again in other commands:
 // * In a cluster, several refunds must be sent one by one while their slot moves to another node.
-// * A renewal may be outdated when the command is sent again.
+// * A permit may be released after its renewal was sent. Only the other renewals may then be sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
@@ -145,7 +145,7 @@ void Store::Session::schedule_flush() {
 
 // Turns gathered refunds and bills into commands. Refunds come first, so that the bills of the same iteration
 // see their effect. Bills remain gathered in three cases:
-// * The pipeline is full. The bills wait for the next iteration, until their deadline.
+// * The pipeline is full. The bills wait until replies make room, but not beyond their deadlines.
 // * The store stops, and sends no more bills.
 // * The bills should wait for the next reply, to share a script call with later bills
 //   (Pipeline::waits_for_more_bills()). In a cluster, bills do not wait for others, because few of them can

@@ -86,8 +86,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
-  // The longest time for each address but the last. `patience` is divided into one share more than there are
-  // addresses. So two shares are left for the last address and for the steps after the TCP connect.
+  // The longest time for each address but the last: 1/(n + 1) of `patience` for n addresses. At least two
+  // shares are left for the last address and the steps after the TCP connect, such as the TLS handshake.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();

@@ -2,8 +2,9 @@
 // may be spent. Pure: plain values, and time as an argument. Several weirs may hold units of one key; they do
 // not know of each other.
 //
-// Why the limit holds. A unit is debited at t, by Redis's clock, and spent at t' >= t. A unit may be spent
-// only if one exact limiter would admit it at t'. The exact limiter sees only the units that were spent.
+// Why the limit holds. A unit is debited at t, by Redis's clock, and spent at t' >= t. Imagine one exact
+// limiter for all weirs, which counts only units that are spent. A unit may be spent only if this exact
+// limiter would admit the unit at t'.
 //
 // Windows (fixed, sliding by weight, sliding with buckets). For sliding with buckets, "window" below means
 // one bucket. A unit is spent in the window in which it was debited, or never.
@@ -24,10 +25,11 @@
 //   the maximum of (t_i + T x (units from i to j)) over i <= j, and it is at most t_j + B T.
 //
 //    now          E - left T                E
-//     |  expired      |--T--|--T--|--T--|--T--|      E: the TAT after the debit, where its slots end
+//     |  expired      |--T--|--T--|--T--|--T--|      E: the end of the last slot
 //
-// A grant holds the last `left` slots. The first of these is spent first. So units of a full bucket expire as
-// fast as the bucket refills. Units of an empty bucket can be spent until time reaches their slots.
+// E is also the TAT after the debit. A grant holds the last `left` slots. The first of these is spent first.
+// So units of a full bucket expire as fast as the bucket refills. Units of an empty bucket can be spent until
+// time reaches their slots.
 //
 // Refunds of unspent units. In a window, Redis subtracts the units from its count; no other unit depends on
 // them. In a bucket, Redis gets back exactly the same slots.
@@ -36,10 +38,10 @@
 // * The next charge takes slots in the first gap that is large enough and not in the past. These slots are
 //   disjoint from all others, and s >= t. Also s + T <= t + B T, because a charge at an earlier time than t
 //   has taken the same slots. So the proof above holds for these slots too.
-// * Redis does not take back slots that were debited before its present state began (an earlier state was
-//   lost), or slots later than its TAT. Other weirs may have been charged for the same slots. One case
+// * Redis does not take back slots for which other weirs may have been charged, too. These are slots debited
+//   before its present state began (an earlier state was lost), and slots later than its TAT. One case
 //   remains open: a promoted replica has missed a debit, and other weirs were charged for later slots. In
-//   that case Redis cannot know that the missed slots are taken twice.
+//   that case Redis cannot know that two weirs were charged for the missed slots.
 // * weir admits less than the limit while units are held. It also admits less if a gap passes before a charge
 //   fills it.
 //
@@ -48,10 +50,10 @@
 // key does not have too many grants. Otherwise the units are refunded in Redis. Units that the request itself
 // charged in Redis are also refunded there. No slot ever moves.
 //
-// Clocks. The proof assumes that Redis's clock never steps back. If the clock did, debits that Redis has lost
-// might seem to belong to a later state. Redis reads its clock at an unknown instant between `sent` and
-// `received`. The code assumes the worst case in both directions: Redis may have read its clock at `sent`,
-// and this host's clock may be slow by one part in 1024.
+// Clocks. The proof assumes that Redis's clock never steps back. If the clock did, a debit in a lost state
+// could seem later than the start of the present state. Redis reads its clock at an unknown instant between
+// `sent` and `received`. The code assumes the worst case in both directions: Redis may have read its clock at
+// `sent`, and this host's clock may be slow by one part in 1024.
 #pragma once
 
 #include "redis/scripts/charge_numbers.hpp"
@@ -97,12 +99,14 @@ class Grant {
   // Spends `cost` units. Sets the members of `outcome` that put_back() and a refund will need. REQUIRES:
   // ready(now) ≥ cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
-  // Puts back spent units whose request was not forwarded. Returns true if this grant takes them. Returns
-  // false if the units' time slots do not adjoin the slots of this grant. Also returns false if Redis debited
-  // the units earlier than this grant, because the key may have been reset in between.
+  // Puts back the spent units of a request that was not forwarded. Returns false if this grant is empty or
+  // cannot take the units:
+  // * The units belong to another window, or their time slots do not adjoin the slots of this grant.
+  // * Redis debited them earlier than the first units of this grant. The key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& charge, const limit::Outcome& outcome) noexcept;
-  // Makes a new grant (prefetched units) from spent units of a bucket, with this grant's estimate of Redis's
-  // clock. Returns nullopt for a window, and for units that Redis debited earlier than this grant.
+  // Returns a new grant with spent units of a bucket that no grant takes back. The new grant copies this
+  // grant's estimate of Redis's clock. Returns nullopt if this grant is empty or of a window, or if Redis
+  // debited the units earlier than the first units of this grant.
   [[nodiscard]] std::optional<Grant> grant_for_spent(std::uint32_t number, const limit::Charge& charge,
                                                      const limit::Outcome& outcome) const noexcept;
   // Adds the units of `other`, a grant (prefetched units) of the same window, and returns true. Returns false

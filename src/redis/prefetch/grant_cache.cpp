@@ -23,8 +23,8 @@ bool GrantCache::Entry::holds() const noexcept {
          std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
 }
 
-// Limits the size of a grant (units to prefetch). The lower bound is the cost of kFirst requests. The upper
-// bound is the rule's `lease`, but at least kFirst units.
+// Limits `units`, the size of a grant. The upper bound is the rule's `lease`, or kFirst units if the lease is
+// smaller. The lower bound is the cost of kFirst requests, or the upper bound if that is smaller.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(charge.lease, kFirst));
 }
@@ -80,7 +80,7 @@ bool GrantCache::spend(const limit::Charge& charge, Time now, limit::Outcome& ou
   stats_.spent += charge.cost;
   entry->used = now;
   const auto whole = grant->reset_after(now);
-  // Both times are upper bounds. More units may be there earlier, because weir may prefetch them.
+  // Both times are upper bounds: weir may prefetch more units earlier.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(charge.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->redis_now(now), outcome.debited_at);
@@ -158,8 +158,8 @@ Cost GrantCache::wanted(const limit::Charge& charge, Time now) {
   return units;
 }
 
-// Sets the size of the next grant. If the last grant was used up quickly, the next one is twice as large. If
-// the last grant was used up slowly, the next one is half as large.
+// Sets the size of the next grant. Doubles the size if the last grant was requested less than a span ago.
+// Halves the size if the last grant was requested more than four spans ago.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
   if (entry.asked_at == Time{}) return;
   const auto enough_for = now - entry.asked_at;

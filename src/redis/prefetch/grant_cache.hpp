@@ -27,14 +27,14 @@ class GrantCache {
  public:
   using Time = Grant::Time;
 
-  // Allocates memory once, for `keys` keys. The number is rounded up to whole sets of kWays entries. If a
-  // key's set is full, the key replaces the least recently used key that holds no units. If all keys of the
-  // set hold units, the new key gets no entry.
+  // Allocates memory once, for `keys` keys. The number is rounded up to whole sets of kWays entries. If the
+  // set of a new key is full, the new key replaces the least recently used key that holds no units. If all
+  // keys of the set hold units, the new key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends prefetched units for `charge`. Returns true and sets `outcome` if the units suffice. Then
-  // `outcome.prefetched` is true. `outcome.remaining` is the number of units left in this cache, because
-  // other weirs may spend the units left in Redis.
+  // Spends prefetched units for `charge`. If they suffice, returns true and sets `outcome`, with
+  // `outcome.prefetched` = true. `outcome.remaining` counts the key's units in this cache. It does not count
+  // units left in Redis, because other weirs may spend them.
   bool spend(const limit::Charge& charge, Time now, limit::Outcome& outcome);
   // Returns what spend() would return, and sets `outcome` if the result is true. Spends nothing. For a
   // check, returns true if a unit is left.
@@ -60,19 +60,20 @@ class GrantCache {
   // in Redis.
   void forget(const limit::Charge& charge) noexcept;
 
-  // Appends refunds of unspent units to `back`. Stops once `back` has `most` elements; the next call
-  // continues. Refunds and frees:
+  // Appends refunds of unspent units to `back`. Stops after the key with which `back` reaches `most`
+  // elements; the next call continues. Refunds and frees:
   // * the entries of keys that no request has used for `hold`;
   // * grants whose units have all expired;
   // * grants of windows that are older than `hold`.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
-  // Appends refunds of all units to `back`. Stops once `back` has `most` elements; the next call continues.
+  // Appends refunds of all units to `back`. Stops after the key with which `back` reaches `most` elements;
+  // the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const GrantStats& stats() const noexcept { return stats_; }
 
-  // A key is hot if weir sent at least kHot of its requests to Redis within a span. A span is a quarter of
-  // `hold`.
+  // A key is hot if weir sent at least kHot requests of the key to Redis within a span. A span is a quarter
+  // of `hold`.
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, as a number of requests
   static constexpr limit::Cost kShare = 4;  // a grant takes at most 1/kShare of the units left in Redis

@@ -18,12 +18,12 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// The most refunds that are sent at a time: a quarter of the commands that may be unanswered, so that charges
-// can be sent, too.
+// About how many refunds are sent at a time: a quarter of the default StoreTuning::max_pending, so that
+// charges can be sent, too.
 constexpr std::size_t kRefundsAtOnce = 1024;
 
-// The charges of a bill that prefetched units do not pay for, so Redis must decide them. Also has the index
-// of each charge in the whole bill.
+// Those charges of one bill that Redis must decide, because prefetched units do not pay for them. Each charge
+// is stored with its index in the bill.
 class RemainingCharges {
  public:
   void add(const limit::Charge& charge, std::size_t entry) noexcept {
@@ -35,10 +35,10 @@ class RemainingCharges {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Stores which of these charges got no answer: bit i of `lines` stands for charges()[i].
+  // Stores which charges got no answer from Redis: bit i of `lines` stands for charges()[i].
   void set_unanswered(limit::ChargeSet lines) noexcept { unanswered_ = lines; }
   [[nodiscard]] bool has_answer(std::size_t i) const noexcept { return (unanswered_ >> i & 1U) == 0; }
-  // Returns which of these charges got no answer: bit i of the result stands for charge i of the whole bill.
+  // Returns which charges got no answer from Redis: bit i of the result stands for charge i of the bill.
   [[nodiscard]] limit::ChargeSet unanswered() const noexcept {
     limit::ChargeSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)

@@ -14,7 +14,9 @@ namespace weir::redis {
 namespace {
 
 constexpr std::size_t kDigestLetters = 22;
-constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // the verdicts that charge.lua returns
+// The verdicts that charge.lua returns. kOtherTime: it charged nothing, because weir sent calendar windows
+// that do not contain Redis's time.
+constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;
 // The value of `enforced` for a line of a bill that only peeks: charge.lua never charges the line.
 constexpr double kPeek = 2;
 // A reply of charge.lua consists of the time, a verdict for each bill, three numbers for each line, and the
@@ -67,7 +69,8 @@ void append_line(std::string& out, ChargeNumbers numbers, bool peeks) {
   append_numbers(out, numbers);
 }
 
-// Appends the start of an argument that contains the call's number, followed by the numbers of all lines.
+// Appends the start of an argument: its length and the call's number. The caller must append the numbers of
+// all lines.
 template <class Numbers>
 void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
   append_bulk_head(out, sizeof(double) + lines * sizeof(Numbers));
