@@ -87,7 +87,7 @@ bool has_special(std::string_view raw) {
   return false;
 }
 
-// Returns `text` in the usual encoding, without encodings that only some servers decode (odd_octet).
+// Returns `text` with %XX in place of each encoding that only some servers decode (see odd_octet()).
 std::string without_odd(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
@@ -102,8 +102,7 @@ std::string without_odd(std::string_view text) {
   return out;
 }
 
-// Returns `text` with each "%25" replaced by '%'. REQUIRES: `text` has the spelling of path_spelling(), in
-// which only "%25" encodes a '%'.
+// Returns `text` with each "%25" replaced by '%'. REQUIRES: in `text`, each '%' begins an encoded octet.
 std::string decoded_once(std::string_view text) {
   std::string out;
   while (!text.empty()) {

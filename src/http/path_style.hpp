@@ -1,4 +1,5 @@
-// How one kind of server interprets a request path. The defaults give the normal form (http/target.hpp).
+// How one kind of server interprets a request path. A default PathStyle gives the normal form
+// (http/target.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct PathStyle {
   bool merge_first = true;  // true: slashes are merged before dot segments are removed; false: afterwards
 };
 
-// Writes the path as a server of this style reads it, in the spelling of path_spelling(). REQUIRES: `raw`
-// begins with '/'.
+// Sets `out` to the path as a server of this style reads it. Each octet is written as in the normal form: as
+// itself if a path may contain it, otherwise as %XX. REQUIRES: `raw` begins with '/'.
 void write_path(std::string_view raw, PathStyle style, std::string& out);
 
 }  // namespace weir::http

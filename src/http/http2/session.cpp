@@ -148,7 +148,9 @@ struct Http2Session::Callbacks {
     const auto id = frame->hd.stream_id;
     return guarded(data, [&] {
       of(data).note_opened(id);
-      if (of(data).excludes(id)) return;  // nghttp2 closes the stream when it has sent the GOAWAY
+      // The GOAWAY of go_away_after() excludes the stream. nghttp2 closes the stream when it has sent this
+      // GOAWAY.
+      if (of(data).excludes(id)) return;
       auto* const stream = of(data).events_.on_stream(id);
       if (stream != nullptr)
         check(nghttp2_session_set_stream_user_data(session, id, stream));
@@ -293,7 +295,7 @@ Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits, Http2
   check((serves ? nghttp2_session_server_new2 : nghttp2_session_client_new2)(&made, Callbacks::all(), this,
                                                                              Callbacks::option()));
   session_.reset(made);
-  // Only if weir is the server, the last setting is sent: weir accepts WebSockets (RFC 8441 §3).
+  // The last of `settings` says that weir accepts WebSockets (RFC 8441 §3). Only a server sends it.
   const auto first = serves
                          ? nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams}
                          : nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
