@@ -75,8 +75,8 @@ bool can_scale(const Limiter& limiter) noexcept {
 
 base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least) {
   assert(factor >= 1 && factor <= kWholeFactor && least >= 1);
-  // The scaled limiter grants at least `least` units, but never more than this limiter's quota. So a cost
-  // above the quota does not fit the scaled limiter either.
+  // Raises a scaled limit below `least` to `least`, but never above the quota of `limiter`. So a cost above
+  // that quota does not fit the scaled limiter either.
   return std::visit(Scale{factor, std::min<Cost>(least, std::max<Cost>(quota(limiter), 1))}, limiter);
 }
 

@@ -53,8 +53,9 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. rounded() uses them to store a value in 19 bits: the probability
-// of rounding up is the fraction that does not fit. So even a step of 1/4096 takes effect on average.
+// Returns pseudo-random bits for a moment. rounded() uses them to round a latency to 19 bits: the probability
+// of rounding up is the fraction that does not fit. So even a step too small for 19 bits takes effect on
+// average.
 // (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
@@ -236,9 +237,8 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // `may_rise`: the limit may rise. With at most `min` requests in flight, weir still learns the best
-    // latency. During this time, the limit may rise only if the quick mean is at most 9/8 of the best
-    // latency.
+    // With at most `min_` units in flight, learn() moves the best latency towards the slow mean. The
+    // limit then rises only if the quick mean is at most 9/8 of the best latency.
     const bool may_rise = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || may_rise)
       state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));

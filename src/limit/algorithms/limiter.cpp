@@ -147,8 +147,8 @@ base::Duration longest_wait(const Limiter& limiter) noexcept {
   return queue != nullptr ? queue->gcra_core().max_wait() : base::kForever;
 }
 
-// Counts the departures within max_wait. Requests of the same cost depart at intervals of cost × T, where T
-// is the interval of one unit.
+// A request waits for at most max_wait, so no more requests can wait than depart within that time. Requests
+// of the same cost depart at intervals of cost × T, where T is the interval of one unit.
 std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;

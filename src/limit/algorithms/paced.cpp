@@ -49,9 +49,9 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = gcra_core_.refund(tat_of(cell), cost);
-  // Refunds a charge only if it is the last one, because later requests keep their promised departures. The
-  // charge is the last one if the TAT (theoretical arrival time) minus its cost is the departure of its
-  // request. A request without delay departed when it was charged.
+  // `before` is the TAT (theoretical arrival time) without the charge. If it equals `departure`, no later
+  // request was charged. Otherwise the state stays as it is, because later requests keep their promised
+  // departures. For a request without delay, `departure` is the time of the charge.
   return gcra_core_.instant(before) == departure ? cell_of(before) : cell;
 }
 

@@ -55,7 +55,8 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    const Cost most = (Cost{1} << cost_bits_) - 1;  // only settling could exceed this maximum
+    // the maximum cost of an entry; only a settlement could exceed it
+    const Cost most = (Cost{1} << cost_bits_) - 1;
     if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
     auto& chunk = chunks_[tail()];
     auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];

@@ -61,8 +61,8 @@ base::TimePoint SlidingLog::drained_at(const Cell& cell) const noexcept {
 
 Cell SlidingLog::carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept {
   if (cell.words[1] == 0) return {};
-  // `end` is the number of the first time step that begins at `drained_at` or later. An entry at the step
-  // `end` − `marks_` expires when `end` begins.
+  // `end` is the number of the time step at which the new entry must expire: the first step that begins at
+  // `drained_at` or later. An entry expires `marks_` steps after its own step.
   const auto end = divide_up(Ticks{micros(drained_at)} * marks_, micros(rate_.period));
   return {{beyond(static_cast<std::uint64_t>(end), marks_), std::min(cell.words[1], rate_.count)}};
 }

@@ -18,7 +18,9 @@ Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   const Ticks whole = b / c;
   if (whole != 0 && a > most / whole) return most;
   Ticks quotient = a * whole;
-  Ticks rest = 0;  // the remainder of a × (b mod c), built from the highest bit of a on
+  // Long division of a × (b mod c) by c, from the highest bit of a on. `more` becomes the quotient, `rest`
+  // the remainder.
+  Ticks rest = 0;
   Ticks more = 0;
   const Ticks part = b % c;
   for (int bit = 127; part != 0 && bit >= 0; --bit) {
@@ -66,8 +68,8 @@ Cell converted(const L& from, const Cell& cell, const L& to, base::TimePoint now
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most = std::max(depth_of(to.gcra_core()),
-                              // up to a hundred years, because a key may be in debt (charged beyond its
-                              // limit)
+                              // A key in debt (charged beyond its limit) may need longer than the depth,
+                              // up to a hundred years.
                               Ticks{kHundredYears} * to.gcra_core().rate().count);
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));

@@ -68,7 +68,7 @@ class Reader {
   TimeShift shift_;
   const Adopt& adopt_;
   std::vector<Meaning> meanings_;  // by the rule's number in the snapshot
-  std::deque<FormerRule> former_;  // the old versions of rules whose limiters have changed
+  std::deque<FormerRule> former_;  // the old versions of rules that were removed or changed
   Snapshot snapshot_{};
   std::uint64_t version_ = 0;
   std::uint64_t changed_ = 0;
@@ -166,8 +166,9 @@ void Reader::read_shared(const SeeShared& see) {
 }
 
 // Converts an overflow cell (a state that keys without a slot share) to the limiters of the rule `next`, and
-// calls `see` with the result. The state of a single key is converted later, by the key's next charge. An
-// overflow cell must be converted now, because no charge will use its former index.
+// calls `see` with the result. The state of a single key is converted later, by the key's next charge. But
+// charges find an overflow cell only by the present RuleIndex of their rule. So an overflow cell must be
+// converted now.
 void Reader::convert_shared(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                             const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());

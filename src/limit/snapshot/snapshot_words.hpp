@@ -19,10 +19,10 @@ inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weir
 // The version of the snapshot's format. The version must also change if weir computes client names in another
 // way (policy/identity/name_key.cpp). Otherwise weir would restore states that no client finds.
 inline constexpr std::uint64_t kSnapshotVersion = 7;
-// Earlier versions, and what a snapshot of each can hold.
+// Earlier versions of the format, and what a snapshot of each can hold.
 inline constexpr std::uint64_t kFewRulesVersion = 6;   // at most kFewRules rules
 inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // at most kFewRules rules, no penalties
-inline constexpr std::uint64_t kOneClockVersion = 4;   // as kNoPenaltyVersion, and no machine clock
+inline constexpr std::uint64_t kOneClockVersion = 4;   // as version 5, and no time of the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;

@@ -1,10 +1,11 @@
 // Shifts the instants of a snapshot from the clock of the old process to the clock of the new process.
 //
-// All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception.
-// weir compares the shifted end of a window with the end of the present window by the new clock. If the two
-// ends differ by at most as much as the two clocks, the window gets the end by the new clock. Otherwise the
-// window keeps its shifted end, and the next window ends by the new clock. Permits have no instant and stay
-// as they are. Pure.
+// All instants move by the same duration, TimeShift::by, so promises to clients stay true. Exceptions:
+// * A fixed window may get the end of the limiter's present window instead of its shifted end. Condition: the
+//   shifted end has not passed, and the two ends are at most |`by`| apart.
+// * Permits of concurrency limits, which have no instant, stay as they are.
+//
+// Pure.
 #pragma once
 
 #include "weir/limit/saved.hpp"
@@ -24,7 +25,7 @@ struct TimeShift {
                                             base::TimePoint at) noexcept;
 
 // Shifts the instants of a key. A saved key names its rule, but not which of the rule's limiters its state
-// belongs to. So this function takes the limiter under which the state would drain (be fresh again) closest
+// belongs to. So this function assumes the limiter under which the state would drain (be fresh again) closest
 // to the saved drained_at. REQUIRES: the rule has limiters.
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept;
 

@@ -10,7 +10,8 @@
 
 namespace weir::limit {
 
-// Does what step() does, also for a check.
+// Returns the result of step(). For a check (cost 0), returns the outcome of current_outcome() and an
+// unchanged state.
 [[nodiscard]] inline Step checked_step(const Limiter& limiter, const Cell& cell, base::TimePoint now,
                                        Cost cost) noexcept {
   if (cost != 0) [[likely]]
@@ -19,7 +20,8 @@ namespace weir::limit {
       .outcome = current_outcome(limiter, cell, now), .next = cell, .drained_at = drained_at(limiter, cell)};
 }
 
-// Does what SlidingLog::ask() does, also for a check. `limiter`: the limiter of the log.
+// Returns the answer of SlidingLog::ask(). For a check (cost 0): if one unit fits, the outcome of cost 0;
+// otherwise the refusal of cost 1. `limiter`: the limiter of the log.
 template <class Log>
 [[nodiscard]] SlidingLog::Answer checked_ask(const Limiter& limiter, const Log& log, base::TimePoint now,
                                              Cost cost) noexcept {

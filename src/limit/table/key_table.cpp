@@ -43,8 +43,9 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // The shard may have evicted the key as late as forgotten_at(), so the step must not use an earlier time.
-    // Queues are an exception: they compute departures from the request's own time.
+    // The shard may have evicted this key at any time until forgotten_at(). Earlier, the key may not have
+    // been drained, so the step must not use an earlier time. Queues are an exception: they compute
+    // departures from the request's own time.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -110,7 +111,7 @@ void KeyTable::Impl::check_counted(const Charge& charge, const ChargeCheck& deci
   const auto* log = std::get_if<SlidingLog>(&limiter);
   if (log != nullptr && line.slot != nullptr) {
     line.step.drained_at = log->expiry_of(line.mark);
-    return;  // finish() removes old entries so that the new entry fits
+    return;  // finish() removes the oldest entries of the log, then adds the new one
   }
   const Cell cell = line.slot != nullptr ? line.slot->cell : locks.overflow_cell(charge);
   line.step.next = charge_over_limit(limiter, cell, now, charge.cost, line.most);
@@ -248,8 +249,9 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     Impl::ChargeCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->check_counted(charges[i], lines[i - 1], now, line, locks);
-    // If the slot began as a copy of the overflow cell, a refusal sets Outcome::overflow. The refusal of a
-    // check does not, because an overdraft after the check must charge the key itself.
+    // A slot that began as a copy of the overflow cell contains charges of other keys. So its refusal sets
+    // Outcome::overflow, except for a check (cost 0). Otherwise an overdraft after the check would charge the
+    // overflow cell instead of the key.
     if (line.inherits && !line.step.outcome.allowed && charges[i].cost != 0) [[unlikely]]
       line.step.outcome.overflow = true;
     if (charges[i].penalty != nullptr) [[unlikely]]

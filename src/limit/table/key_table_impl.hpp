@@ -58,9 +58,10 @@ struct KeyTable::Impl {
 
   class Locks;
   void reset_cell(Slot& slot) noexcept;
-  // After a reload, a charge may use another version of the limiter than the cell of its slot does. The
-  // function resolve() converts the charge to the limiter of the cell, and may convert the cell first. The
-  // file key_table_versions.cpp implements the functions from resolve() to convert_log().
+  // After a reload, a charge and the cell of its slot may belong to different versions of a limiter. If the
+  // cell is older, resolve() converts it to the limiter of the charge. If the charge is older, resolve()
+  // returns it with the limiter of the cell. The file key_table_versions.cpp implements the functions from
+  // resolve() to convert_log().
   struct Resolved {
     Charge charge;
     bool uses_overflow_cell = false;  // true: the charge must go to the overflow cell, not to the slot
