@@ -27,9 +27,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kPatience = 1s;      // longest wait for one reply
-constexpr base::Duration kPeriod = 5s;        // pause between two rounds of requests after the first success
-constexpr base::Duration kFirstPause = 50ms;  // pause before the first success; doubles up to kMostPause
+constexpr base::Duration kPatience = 1s;  // longest wait for one reply
+// The longest pause between two attempts to read the secret: kPeriod after the first success. Before it, the
+// pause doubles each time, from 2 * kFirstPause up to kMostPause.
+constexpr base::Duration kPeriod = 5s;
+constexpr base::Duration kFirstPause = 50ms;
 constexpr base::Duration kMostPause = 300ms;
 constexpr int kMostRedirections = 5;
 
@@ -117,7 +119,7 @@ class SharedSecret::Agreement : public std::enable_shared_from_this<Agreement> {
   std::string why_;
   LogThrottle log_throttle_;
   std::shared_ptr<TlsClient> tls_;  // null: no TLS; shared with the connections
-  // Null if no Sentinels are configured. Shared with the coroutine of the Sentinels.
+  // Null if no Sentinels are configured. Not shared here: only Sentinels::follow(), unused here, shares it.
   std::shared_ptr<Sentinels> sentinels_;
   RequestReply redis_;
   net::Timer pause_;
@@ -176,8 +178,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_any_server()
   co_return std::nullopt;
 }
 
-// Offers this weir's secret, and returns the secret that Redis then has. Sends SET even if Redis has a secret
-// already, because a replica rejects SET. A replica would answer MGET, perhaps with an outdated secret.
+// Offers this weir's secret, and returns the secret that Redis then has. Sends SET even if Redis already has
+// a secret: a replica rejects SET, so weir never reads a replica, whose secret may be outdated.
 net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -196,8 +198,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Agreement::ask_at(Target ta
 }
 
 // Reads the secret with MGET, which returns nil both for a missing key and for a value that is not a string.
-// EXISTS distinguishes these two cases. TYPE only adds the type to the description, because the ACL user may
-// lack the right to run TYPE, which weir needs nowhere else.
+// EXISTS distinguishes these two cases. If TYPE fails, the description only lacks the type. The ACL user may
+// lack the right to run TYPE, because weir needs it nowhere else.
 net::Task<SecretState> SharedSecret::Agreement::look_at(Target target) {
   using State = SecretState::State;
   std::string question, presence, type;

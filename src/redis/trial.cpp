@@ -80,9 +80,9 @@ class Trial {
     done_ = true;
   }
 
-  // Charges a key `times` times: more often than the scripts store permits or log entries in a string. So the
-  // scripts must make a sorted set or a list. Waits while kBusyCalls calls have no reply, so that each
-  // charge gets a script call of its own.
+  // Charges a key `times` times. A string cannot have so many permits or log entries, so the scripts must
+  // make a sorted set or a list. Waits while kBusyCalls calls have no reply. Otherwise charges would share a
+  // script call.
   void charge_often(const limit::Charge& charge, int times, int& admitted) {
     for (int i = 0; i < times && found_.obstacles.empty(); ++i) {
       run_loop_until([&] { return in_flight_ < Pipeline::kBusyCalls; });

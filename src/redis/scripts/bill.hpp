@@ -29,7 +29,7 @@ struct Naming {
   bool tagged = false;  // true in a cluster: a name has a hash tag, which determines the key's cluster slot
 };
 
-// Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
+// Returns `prefix`, a colon, and the key's digest as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
 // Returns the hash tag of all keys with the slot hash `hash`. In a cluster, a key's name contains the tag, in

@@ -355,7 +355,8 @@ for bill = 1, bills do
       end
       local check = kinds[kind] or kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
       kinds[kind] = check
-      -- True if the line must be charged even if it does not fit. For Kind.Penalty, true if no violation is counted.
+      -- True if the line must be charged even if it does not fit. For Kind.Penalty: true if the charge in the line
+      -- before fits, or if that charge is a peek or a check, which is never a violation.
       local beyond_or_fitted = enforced == 3 and decided
       if kind == Kind.Penalty then
         beyond_or_fitted = enforced == 2 or checks or decided

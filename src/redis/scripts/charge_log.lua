@@ -62,8 +62,9 @@
       end
     end
 
-    -- Returns a function that charges a list, as `logged` charges a string. `expired`: the number of expired entries.
-    -- `sum`: the sum of the last entry.
+    -- Returns a function that adds a charge to a list and removes the expired entries. `expired`: the number of these
+    -- entries. `live`: the cost of all others. `over`: how many of the oldest live units to remove. `from`: the start
+    -- of the part that contains `instant`. `newest`, `sum`: the instant and the sum of the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -96,7 +97,8 @@
     -- Searches a list for the entry that must expire before the cost fits. The caller has searched the first
     -- `looked_at` entries in vain. Returns the cost of all live entries, the number of expired entries, and the instant
     -- of the entry found. `first_live`: the position in the list of the first live entry, if known. `total`: the cost
-    -- of all entries, as the head has it. `since` and `excess`: as in `logged`.
+    -- of all entries, as the head has it. Entries before `since` have expired. `excess`: the cost minus the limit, or
+    -- -wrap if the cost exceeds the limit.
     local function seek(key, total, looked_at, first_live, since, excess)
       local last = call('LLEN', key) - 1
       -- Returns the instant, the cost and the sum of an entry.
@@ -171,9 +173,9 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- Adds up the costs of the oldest live entries, until the sum is at least live + excess. Once these entries have
-    -- expired, the cost fits. A cost above the limit never fits. Then `excess` is so negative that the search ends at
-    -- the first live entry.
+    -- Finds `decisive`, the instant of the last entry that must expire before the cost fits. Adds up the costs of the
+    -- live entries, oldest first, until the sum is at least live + excess: the units that must expire. Finds the oldest
+    -- live entry if the cost fits now, or if it exceeds the limit and so never fits (`excess` is -wrap).
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, decisive, expiring = total, 0, nil, 0
     while live > 0 do
@@ -228,7 +230,7 @@
       log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- one live entry: `entered` and `paid`
+    elseif at + 10 == #state and not beyond then -- `entered` and `paid` are the only live entry
       log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

@@ -17,10 +17,10 @@ namespace {
 
 using limit::Ticks;
 
-// The value of `enforced` for a line that does not decide: this line is charged if the line before it is
-// admitted.
+// A value of `enforced`, which charge.lua describes. A line with this value does not decide. It is charged if
+// the line before it is admitted.
 constexpr double kFollows = 3;
-// Added to the value of `enforced` of a check.
+// Added to `enforced` if the line is a check.
 constexpr double kChecks = 4;
 
 template <class L>
@@ -132,7 +132,7 @@ struct ToRefund {
     // Bounds `reserved`, because Redis charges at most the limiter's largest cost.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
-      assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
+      assert(actual == 0);  // a rule with `lease` has no settlement
       const Length from(begin, count), length(held, count);
       return {number(Kind::GapGcra), number(count), number(departure), from.micros, from.part,
               length.micros,         length.part};
@@ -179,12 +179,13 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A sliding log as the script's answer describes it: all live units are in one entry at `mark`. This entry is
-// all that the limiter needs for its outcome.
+// A sliding log made from the script's answer: one entry at `mark` has all live units. The limiter needs no
+// more for its outcome.
 struct AnsweredLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  // Time of the oldest live entry. If the cost does not fit: time of the last entry that must expire before.
+  // Time of the oldest live entry. If the cost does not fit: time of the last entry that must expire before
+  // the cost fits.
   std::uint64_t mark;
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
@@ -221,8 +222,8 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge has filled a gap (free time slots), so it is admitted and has not moved the TAT. To get the
-    // remaining units and the times, first moves the TAT back by the cost, so that the step restores it.
+    // The charge has filled a gap (free time slots), so it is admitted and has not moved the TAT. But step()
+    // adds the cost to the TAT, so the cost is subtracted before.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;

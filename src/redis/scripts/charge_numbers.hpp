@@ -67,8 +67,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
-// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if the
-// limiter has no state with these numbers.
+// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if no
+// state of the limiter has these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
@@ -85,7 +85,7 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns what the script would answer if it ran again after the time `later`, with the same state. For a
+// Returns what the script would answer if it ran again `later` after this answer, with the same state. For a
 // log, the result is right only if the log still refuses the cost then.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> answer_after(const limit::Limiter& limiter,
                                                                     AnswerNumbers answer,

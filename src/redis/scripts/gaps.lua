@@ -2,8 +2,8 @@
     -- interval of virtual time. When unused units are refunded, their slots become gaps: free time before the TAT
     -- (theoretical arrival time), between the slots of other charges. Later charges fill the gaps.
     --
-    -- State: the byte of the kind; the TAT and its fraction; the instant since which the state has existed, because
-    -- charges before that instant were lost. Then the start and end of each gap, the earliest gap first. A state of
+    -- State: the byte of the kind; the TAT and its fraction; the instant `since`. Charges that were made before `since`
+    -- were lost and must not be refunded. Then the start and end of each gap, the earliest gap first. A state of
     -- Kind.Gcra has no gaps.
 
     -- Returns the start and end of the gap at byte `at`, without the part that is in the past. If a fraction is too

@@ -247,7 +247,7 @@ local function kind_of(kind, now)
   end
 
   -- Returns how many of the `reserved` units are in a state that began at `since`: all of them, or 0 if the charge is
-  -- older than the state. Returns nil instead of 0 for a refund, which then corrects nothing.
+  -- older than the state. Returns nil instead of 0 for a refund or a settlement to less: then nothing is corrected.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved

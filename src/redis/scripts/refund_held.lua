@@ -1,4 +1,5 @@
-  -- Corrects a permit in a sorted set, as the function `held` corrects a permit in a string.
+  -- Used if the permits are in a sorted set. Releases a permit if `actual` is 0. Otherwise renews the permit, or adds
+  -- it again if Redis has lost it.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
       if call('ZREM', key, permit) == 0 then -- the permit has expired

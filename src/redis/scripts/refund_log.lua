@@ -38,7 +38,8 @@
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
       local entered, paid = {}, {} -- the instant and the cost of each entry, by the entry's number
-      local begin, before = log.last + 1, nil -- number of the first entry that was read, and the sum before it
+      -- `begin`: the lowest number of the entries read so far. `before`: the sum of all costs before that entry.
+      local begin, before = log.last + 1, nil
       local changed -- number of the first changed entry
       local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
 
@@ -120,7 +121,8 @@
         return false
       end
       local newest, total = log.pair(0)
-      local first = log.last + 1 -- after the loop: number of the first entry at or after `from`, or log.last + 1
+      -- Moves `first` back to the first entry at or after `from`. If there is none, `first` stays log.last + 1.
+      local first = log.last + 1
       while first > 1 and log.pair(first - 1) >= from do
         first = first - 1
       end
