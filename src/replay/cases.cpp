@@ -128,8 +128,8 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, limit
   }
   ++fact.logged;
   const bool fixed = rule.cost_from.kind == policy::CostSource::Kind::None && rule.descriptor_keys.empty();
-  // A logged cost of 0 means that the question was a check, which charges nothing, unless it has an
-  // overdraft.
+  // A logged cost of 0 means that the question was a check. A check charges nothing, unless the log also has
+  // an overdraft of it.
   const auto units = logged.cost + overdraft;
   const auto cost = rule.overdraft ? 0 : fixed && units != 0 ? rule.cost : units;
   const auto add = [&](const policy::AppliedLimiter& applied, const limit::Key& key) {
@@ -152,7 +152,8 @@ void Cases::add_logged(const policy::Rule& rule, const LoggedRule& logged, limit
 void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied, descriptors, overdraft] = bill.source(i);
-    // The number of earlier charges in the bill by which the rule decides (not `counted`).
+    // The number of earlier charges in the bill by which this rule decides. An elastic rule makes two
+    // charges: it decides by one and only counts the other (`counted`).
     std::size_t before = 0;
     for (std::size_t k = 0; k < i; ++k)
       if (bill.source(k).rule == rule && !bill.source(k).applied.counted) ++before;
@@ -213,8 +214,8 @@ void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event 
   events.push_back(event);
 }
 
-// Adds the overdrafts of the replayed rules. Each follows the decision at once, or at the time that the log
-// states.
+// Adds the overdrafts of the replayed rules. Each is charged when the log says, or right after the decision
+// if the log has no such overdraft.
 void Cases::add_overdrafts(const LogLine& line, const Case& made) {
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);
   for (auto at = made.first_entry; at < entries.size(); ++at) {
@@ -231,9 +232,10 @@ void Cases::add_overdrafts(const LogLine& line, const Case& made) {
   }
 }
 
-// Adds the logged changes of each charge. The line may have no decision of the charge's rule, or that of
-// another version of the rule. If so, and no change is logged, adds the change that the end of the request
-// would cause: a release, a refund or a settlement.
+// Adds the logged changes of each charge. If the log has none for a permit, adds its release at the end of
+// the request. If the log has none for another charge, adds the refund or settlement that the request would
+// cause. Exception: adds neither if the log has a decision of this rule and the rule's conditions, key and
+// cost have not changed since (Rule::asks).
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);
@@ -251,7 +253,7 @@ void Cases::add_events(const LogLine& line, const Case& made) {
       const bool same =
           logged != nullptr && done.rule == rule.name && done.what.elastic == (charge.limiter_id % 2 != 0);
       if (!same || (done.what.kind == Amendment::Kind::Release) != holds) continue;
-      if (is_overdraft(done, *logged)) continue;  // Entry::overdraft
+      if (is_overdraft(done, *logged)) continue;  // add_overdrafts() adds the overdrafts
       if (done.what.kind == Amendment::Kind::Settle && logged->asks != rule.asks) continue;
       event.what = done.what;
       events.push_back(event);
