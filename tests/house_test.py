@@ -16,7 +16,7 @@ PURE = {"base", "limit", "http", "policy", "ask", "observe", "replay"}
 CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|log|config|upgrade|server|cli)/"),
     (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/(server/server\.cpp|pages/messages\.[ch]pp)$"),
-    (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2/http2_client\.hpp$"),
+    (r"nghttp2/", r"^src/http/http2/(session\.cpp|callbacks\.hpp)$|^tests/unit/http/http2/http2_client\.hpp$"),
     (r"^ares", r"^src/net/dns/"),
     (r"curl/", r"^src/fetch/fetch\.cpp$"),
     (r"protozero/", r"^src/(observe/span|ask/rls/(rls|grpc_services))\.cpp$"),
