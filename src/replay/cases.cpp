@@ -3,6 +3,7 @@
 #include "weir/base/hex.hpp"
 #include "weir/policy/client_text.hpp"
 #include "weir/policy/key_values.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <algorithm>
 #include <array>

@@ -19,6 +19,7 @@
 #include "weir/net/task.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/top_clients.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 #include "weir/proxy/configuration.hpp"
 #include "weir/proxy/shaper.hpp"
 

@@ -5,6 +5,7 @@
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/slot_hash.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <cstddef>
 #include <cstdint>

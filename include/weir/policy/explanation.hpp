@@ -7,6 +7,7 @@
 #include "weir/limit/outcome.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <cstdint>
 #include <span>

@@ -6,6 +6,7 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <span>
 #include <string>

@@ -7,6 +7,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/slot_hash.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <optional>
 #include <string_view>

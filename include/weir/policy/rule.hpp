@@ -8,81 +8,16 @@
 #include "weir/limit/shared_limiter.hpp"
 #include "weir/policy/cost.hpp"
 #include "weir/policy/match.hpp"
+#include "weir/policy/rules/key_pattern.hpp"
 #include "weir/policy/settlement.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace weir::policy {
-
-// Add new attributes only at the end. Names in Redis depend on the numbers of the enumerators and must be the
-// same in all versions of weir.
-enum class Attribute : std::uint8_t {
-  Ip,
-  ApiKey,
-  User,
-  Org,
-  Tier,
-  Service,
-  Device,
-  Route,
-  Host,
-  Method,
-  Path,
-  Header,  // has a name (AttributeRef::name)
-  Query,   // has a name (AttributeRef::name)
-  Cookie,  // has a name (AttributeRef::name)
-  Country,
-  Claim,  // has a name (AttributeRef::name)
-  CertSubject,
-  Upstream,
-  PathSegment,  // AttributeRef::name is a number: "2" is the second segment
-  Json,         // AttributeRef::name is a JSON pointer
-  Form,         // AttributeRef::name is the name of a form field
-  City,
-  Region,
-  Asn,
-  Descriptor,  // AttributeRef::name is the key of a descriptor's entry (DescriptorEntry::key)
-  Domain,
-};
-
-struct AttributeRef {
-  Attribute kind = Attribute::Ip;
-  // The name of the header (lower case), query parameter, cookie, claim, form field or entry of a descriptor
-  // (all case-sensitive); the JSON pointer; or the number of the path segment.
-  std::string name;
-  friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
-};
-
-// One part of a key, as a list of alternatives ("api_key|ip"). The first alternative that the request has
-// gives the value.
-using KeyPart = std::vector<AttributeRef>;
-// All parts of a key. A pattern without parts is one key for all clients.
-using KeyPattern = std::vector<KeyPart>;
-
-// Returns true if the attribute is read from the request's body.
-[[nodiscard]] constexpr bool is_in_body(Attribute kind) noexcept {
-  return kind == Attribute::Json || kind == Attribute::Form;
-}
-// Returns true if a part of the key is, or may be, read from the request's body.
-[[nodiscard]] bool reads_body(const KeyPattern& pattern) noexcept;
-// Returns true for a JSON pointer (RFC 6901 §3) of at most 128 characters that can appear in a header without
-// escapes.
-[[nodiscard]] bool is_json_pointer(std::string_view text) noexcept;
-
-// Parses "ip", "api_key|ip" or "header:X-Tenant". The error quotes an unknown word and suggests the nearest
-// attribute.
-[[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
-[[nodiscard]] std::string describe(const AttributeRef& attribute);
-[[nodiscard]] std::string describe(const KeyPattern& pattern);
-// Returns true if all clients share one key, because the pattern has no part, or only routes and upstreams.
-// Returns false for hosts, methods and paths, because a client chooses them and could have any number of
-// keys.
-[[nodiscard]] bool names_nobody(const KeyPattern& pattern) noexcept;
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 
@@ -242,46 +177,5 @@ struct Rule {
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
   return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
 }
-
-// The maximum number of overrides and tiers of a rule together. Their positions must fit
-// AppliedLimiter::variant.
-inline constexpr std::size_t kMostVariants = 65'534;
-
-// The limiter that a rule applies to one request.
-struct AppliedLimiter {
-  const limit::Limiter* limiter;     // the limiter to enforce
-  const limit::Limiter* advertised;  // what clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;         // 0: the rule itself; then come the overrides, then the tiers, in order
-  bool elastic = false;              // true: this is the elastic limiter of the variant
-  bool paired = false;   // true: the variant has an elastic limiter, too, and both limiters must be charged
-  bool counted = false;  // true: this limiter is charged but does not decide
-  limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
-};
-// A variant (the rule itself, an override or a tier) has an even limiter ID. Its elastic limiter has the next
-// ID, which is odd.
-[[nodiscard]] constexpr limit::LimiterId limiter_id_of(std::uint16_t variant, bool elastic) noexcept {
-  return variant * limit::LimiterId{2} + (elastic ? 1 : 0);
-}
-// Returns the limiter ID of messages, which follows the IDs of all variants.
-[[nodiscard]] inline limit::LimiterId message_limiter_id(const Rule& rule) noexcept {
-  return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
-}
-// Returns the limiter that the rule applies to the request: that of the first matching override, of the
-// client's tier, or of the rule itself. The load decides whether this is the elastic limiter. The present
-// factor of a rule with `adapt` selects one of the scaled limiters.
-[[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
-// Does the same as applied_limiter(), but ignores overrides that depend on what the client requests, such as
-// a path.
-[[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
-
-// Returns the limiter of a variant (0: the rule itself). `factor`: used only if the rule has `adapt`.
-[[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
-                                        limit::Factor factor = limit::kWholeFactor);
-
-// Returns the limiter of an elastic pair that is charged but does not decide. REQUIRES: applied.paired.
-[[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
-// Returns the limiter that this process enforces in place of `applied` while Redis is unavailable. Returns
-// `applied` if the rule has no local share.
-[[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

@@ -6,6 +6,7 @@
 #include "weir/limit/outcome.hpp"
 #include "weir/policy/naming.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <span>
 #include <string>

@@ -22,6 +22,7 @@
 #include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/key_values.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -5,6 +5,7 @@
 
 #include "weir/policy/claims.hpp"
 #include "weir/policy/inspection.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <algorithm>
 #include <cassert>

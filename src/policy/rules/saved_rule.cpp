@@ -2,6 +2,8 @@
 
 #include "policy/identity/override_identity.hpp"
 
+#include "weir/policy/rules/applied_limiter.hpp"
+
 #include <optional>
 
 namespace weir::policy {

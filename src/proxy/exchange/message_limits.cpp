@@ -3,6 +3,7 @@
 #include "proxy/exchange/exchange_buffers.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <algorithm>
 #include <limits>

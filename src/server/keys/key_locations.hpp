@@ -7,6 +7,7 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/key_values.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <optional>
 #include <span>

@@ -3,6 +3,7 @@
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/explanation.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <gtest/gtest.h>
 

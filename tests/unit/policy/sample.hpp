@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <chrono>
 #include <initializer_list>

@@ -2,6 +2,7 @@
 
 #include "weir/policy/explanation.hpp"
 #include "weir/policy/key_values.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <random>
 

@@ -6,6 +6,7 @@
 
 #include "weir/base/units.hpp"
 #include "weir/config/snapshot_path.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <algorithm>
 #include <filesystem>

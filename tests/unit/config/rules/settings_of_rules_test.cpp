@@ -4,6 +4,7 @@
 #include "unit/policy/country_file.hpp"
 
 #include "weir/config/settings.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 
 #include <gmock/gmock.h>
 

@@ -6,6 +6,7 @@
 
 #include "weir/limit/snapshot.hpp"
 #include "weir/policy/body_values.hpp"
+#include "weir/policy/rules/applied_limiter.hpp"
 #include "weir/policy/saved_rule.hpp"
 
 #include <array>
