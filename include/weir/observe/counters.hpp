@@ -62,14 +62,6 @@ class alignas(64) Counters {
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
-  // Returns the counter of ended requests with this verdict. A request to which no rule applied counts as
-  // Admitted.
-  [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
-    return verdicts_[static_cast<std::size_t>(verdict)];
-  }
-  [[nodiscard]] const Tally& verdicts(Verdict verdict) const noexcept {
-    return verdicts_[static_cast<std::size_t>(verdict)];
-  }
   [[nodiscard]] Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
@@ -111,52 +103,6 @@ class alignas(64) Counters {
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
     return upstreams_[index];
   }
-  [[nodiscard]] Tally& client_errors(ClientError kind) noexcept {
-    return client_errors_[static_cast<std::size_t>(kind)];
-  }
-  [[nodiscard]] const Tally& client_errors(ClientError kind) const noexcept {
-    return client_errors_[static_cast<std::size_t>(kind)];
-  }
-  [[nodiscard]] Tally& handshakes(Handshake outcome) noexcept {
-    return handshakes_[static_cast<std::size_t>(outcome)];
-  }
-  [[nodiscard]] const Tally& handshakes(Handshake outcome) const noexcept {
-    return handshakes_[static_cast<std::size_t>(outcome)];
-  }
-  [[nodiscard]] Tally& tunnels(TunnelEnd end) noexcept { return tunnels_[static_cast<std::size_t>(end)]; }
-  [[nodiscard]] const Tally& tunnels(TunnelEnd end) const noexcept {
-    return tunnels_[static_cast<std::size_t>(end)];
-  }
-  [[nodiscard]] Tally& evicted(Evicted was) noexcept { return evicted_[static_cast<std::size_t>(was)]; }
-  [[nodiscard]] const Tally& evicted(Evicted was) const noexcept {
-    return evicted_[static_cast<std::size_t>(was)];
-  }
-  [[nodiscard]] Tally& token_faults(policy::TokenFault fault) noexcept {
-    return token_faults_[static_cast<std::size_t>(fault)];
-  }
-  [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
-    return token_faults_[static_cast<std::size_t>(fault)];
-  }
-  // Returns the counter of requests that waited for the key of their token, and whose wait ended with this
-  // outcome.
-  [[nodiscard]] Tally& token_key_waits(TokenKeyWaited outcome) noexcept {
-    return token_key_waits_[static_cast<std::size_t>(outcome)];
-  }
-  [[nodiscard]] const Tally& token_key_waits(TokenKeyWaited outcome) const noexcept {
-    return token_key_waits_[static_cast<std::size_t>(outcome)];
-  }
-  [[nodiscard]] Tally& http2_goaways(Goaway reason) noexcept {
-    return http2_goaways_[static_cast<std::size_t>(reason)];
-  }
-  [[nodiscard]] const Tally& http2_goaways(Goaway reason) const noexcept {
-    return http2_goaways_[static_cast<std::size_t>(reason)];
-  }
-  [[nodiscard]] Tally& http2_resets(ResetBy by) noexcept {
-    return http2_resets_[static_cast<std::size_t>(by)];
-  }
-  [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
-    return http2_resets_[static_cast<std::size_t>(by)];
-  }
   // Returns the counter of answers that weir went on to read from servers after the client had disconnected.
   // `whole`: true for answers that weir read to their end, false for other answers.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
@@ -176,6 +122,18 @@ class alignas(64) Counters {
   static constexpr unsigned kFirstStatus = 100;
   static constexpr unsigned kLastStatus = 599;
   static constexpr unsigned kOtherStatus = 600;
+
+  // Ended requests. A request to which no rule applied counts as Admitted.
+  TallyOf<Verdict, kVerdicts> verdicts;
+  TallyOf<ClientError, kClientErrors> client_errors;
+  TallyOf<Handshake, kHandshakes> handshakes;
+  TallyOf<TunnelEnd, kTunnelEnds> tunnels;
+  TallyOf<Evicted, kEvicted> evicted;
+  TallyOf<policy::TokenFault, policy::kTokenFaults> token_faults;
+  // requests that waited for the key of their token, by the outcome of the wait
+  TallyOf<TokenKeyWaited, kTokenKeyWaited> token_key_waits;
+  TallyOf<Goaway, kGoaways> http2_goaways;
+  TallyOf<ResetBy, kResetBy> http2_resets;
 
   Tally connections_accepted;  // connections that weir accepted from clients
   Gauge connections_open;
@@ -237,16 +195,7 @@ class alignas(64) Counters {
   mutable StatusRow unrouted_;  // counts of requests that matched no route
   Rows<RuleTallies, limit::kMaxRules> rules_;
   Rows<UpstreamTallies, kMostUpstreams> upstreams_;
-  std::array<Tally, kVerdicts> verdicts_;
-  std::array<Tally, kClientErrors> client_errors_;
-  std::array<Tally, kTunnelEnds> tunnels_;
-  std::array<Tally, kHandshakes> handshakes_;
-  std::array<Tally, kEvicted> evicted_;
-  std::array<Tally, policy::kTokenFaults> token_faults_;
-  std::array<Tally, kTokenKeyWaited> token_key_waits_;
   std::array<Tally, 2> abandoned_;
-  std::array<Tally, kGoaways> http2_goaways_;
-  std::array<Tally, kResetBy> http2_resets_;
 };
 
 }  // namespace weir::observe

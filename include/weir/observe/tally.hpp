@@ -5,7 +5,9 @@
 // several numbers may be from different instants.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace weir::observe {
@@ -22,6 +24,19 @@ class Tally {
 
  private:
   std::atomic<std::uint64_t> value_{0};
+};
+
+// A counter for each enumerator of Kind. The enumerators have the values 0 to kCount - 1.
+template <class Kind, std::size_t kCount>
+class TallyOf {
+ public:
+  [[nodiscard]] Tally& operator()(Kind kind) noexcept { return tallies_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] const Tally& operator()(Kind kind) const noexcept {
+    return tallies_[static_cast<std::size_t>(kind)];
+  }
+
+ private:
+  std::array<Tally, kCount> tallies_;
 };
 
 // A number that can grow and shrink.
