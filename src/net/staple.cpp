@@ -1,5 +1,7 @@
 #include "net/staple.hpp"
 
+#include "net/tls_words.hpp"
+
 #include "weir/net/file.hpp"
 
 #include <ctime>
@@ -47,8 +49,8 @@ std::optional<Seconds> next_update(OCSP_BASICRESP* said, X509* certificate) {
   return std::nullopt;
 }
 
-}  // namespace
-
+// Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the
+// response is about another certificate.
 base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate) {
   const auto fault = [&](const std::string& what) {
     return base::Error{"the OCSP response \"" + file + "\" " + what};
@@ -70,6 +72,41 @@ base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* c
                 .until = *until};
   OPENSSL_free(bytes);
   return std::optional(std::move(staple));
+}
+
+// Returns the index of the X509 object's extra data where the certificate's OCSP response (staple) is stored.
+int staple_slot() {
+  static const int slot = X509_get_ex_new_index(
+      0, nullptr, nullptr, nullptr,
+      [](void*, void* staple, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Staple*>(staple); });
+  return slot;
+}
+
+}  // namespace
+
+const Staple* staple_of(const X509* certificate) noexcept {
+  return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
+}
+
+int staple_response(SSL* ssl, void*) {
+  const auto* staple = staple_of(SSL_get_certificate(ssl));
+  if (staple == nullptr ||
+      staple->until <= std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()))
+    return SSL_TLSEXT_ERR_NOACK;
+  auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(staple->der.data(), staple->der.size()));
+  if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(staple->der.size()));
+  return SSL_TLSEXT_ERR_OK;
+}
+
+std::optional<base::Error> add_staple(X509* certificate, const std::string& file) {
+  auto read = read_staple(file, certificate);
+  if (!read) return read.error();
+  if (!*read) return std::nullopt;  // the OCSP response is about another certificate
+  auto staple = std::make_unique<Staple>(std::move(**read));
+  if (X509_set_ex_data(certificate, staple_slot(), staple.get()) != 1) return last_tls_error("OpenSSL");
+  static_cast<void>(staple.release());  // the certificate owns the object now
+  return std::nullopt;
 }
 
 }  // namespace weir::net

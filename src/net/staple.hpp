@@ -17,9 +17,16 @@ struct Staple {
   std::chrono::sys_seconds until;  // the nextUpdate of the response, after which weir does not send it
 };
 
-// Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the
-// response is about another certificate; weir then sends no response. This case is no error, because a
-// renewed certificate has no response at first.
-[[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
+// Reads an OCSP response from a file and stores it in `certificate`, which owns it. Returns an error if the
+// file contains none. Stores nothing if the response is about another certificate; weir then sends no
+// response. This case is no error, because a renewed certificate has no response at first.
+[[nodiscard]] std::optional<base::Error> add_staple(X509* certificate, const std::string& file);
+
+// Returns the certificate's OCSP response; null if there is none.
+[[nodiscard]] const Staple* staple_of(const X509* certificate) noexcept;
+
+// The callback of SSL_CTX_set_tlsext_status_cb(3): gives OpenSSL a copy of the OCSP response if it is still
+// valid. OpenSSL owns the copy.
+int staple_response(SSL* ssl, void* unused);
 
 }  // namespace weir::net

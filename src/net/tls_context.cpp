@@ -148,32 +148,6 @@ int choose_certificate(SSL* ssl, int*, void* first) noexcept {
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Returns the index of the X509 object's extra data where the certificate's OCSP response (staple) is stored.
-int staple_slot() {
-  static const int slot = X509_get_ex_new_index(
-      0, nullptr, nullptr, nullptr,
-      [](void*, void* staple, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Staple*>(staple); });
-  return slot;
-}
-
-// Returns the certificate's OCSP response; null if there is none.
-const Staple* staple_of(const X509* certificate) noexcept {
-  return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
-}
-
-// The callback of SSL_CTX_set_tlsext_status_cb(3): gives OpenSSL a copy of the OCSP response if it is still
-// valid. OpenSSL owns the copy.
-int staple_response(SSL* ssl, void*) {
-  const auto* staple = staple_of(SSL_get_certificate(ssl));
-  if (staple == nullptr ||
-      staple->until <= std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()))
-    return SSL_TLSEXT_ERR_NOACK;
-  auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(staple->der.data(), staple->der.size()));
-  if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(staple->der.size()));
-  return SSL_TLSEXT_ERR_OK;
-}
-
 bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, bool sealing) {
   char digest[] = "SHA256";
   auto secret = key.mac;
@@ -294,16 +268,6 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, const_cast<std::string_view*>(&alpn_of(settings.protocols)));
   return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
-}
-
-std::optional<base::Error> add_staple(X509* certificate, const std::string& file) {
-  auto read = read_staple(file, certificate);
-  if (!read) return read.error();
-  if (!*read) return std::nullopt;  // the OCSP response is about another certificate
-  auto staple = std::make_unique<Staple>(std::move(**read));
-  if (X509_set_ex_data(certificate, staple_slot(), staple.get()) != 1) return last_tls_error("OpenSSL");
-  static_cast<void>(staple.release());  // the certificate owns the object now
-  return std::nullopt;
 }
 
 base::Result<TlsContext> make_one(const TlsSettings& settings, const CertificateFiles& files,
