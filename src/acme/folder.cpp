@@ -26,6 +26,7 @@ namespace {
 constexpr std::string_view kFirstLine = "weir acme ";  // before the authority's URL; PEM readers skip it
 constexpr const char* kDraft = "draft.";               // begins the names of drafts
 constexpr std::size_t kMostChallenges = 1000;
+constexpr std::size_t kRoom = 16384;  // more octets than the file of a usual certificate has
 
 base::Error system_error(const std::string& what, const std::string& file) {
   return {"cannot " + what + " \"" + file + "\": " + std::generic_category().message(errno)};
@@ -132,6 +133,12 @@ void Folder::remove_old_drafts() const {
     if (each->path().filename().string().starts_with(kDraft) && each->last_write_time(ignored) < latest)
       std::filesystem::remove(each->path(), ignored);
   }
+}
+
+base::Result<void> Folder::check_room() const {
+  const Draft draft(path_);
+  if (!draft.fill(std::string(kRoom, '\n'))) return system_error("write a file in the folder", path_);
+  return {};
 }
 
 base::Result<void> Folder::write(const std::string& file, std::string_view text) const {

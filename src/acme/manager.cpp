@@ -182,7 +182,7 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   // and again.
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
-    const auto retry = folder.retry(names, work.settings.directory);
+    const auto retry = this->retry(work.settings, names);
     return retry && is_pause(retry->next, now(), work.settings.retry) &&
            (retry->failures != 0 || has_certificate);
   };
@@ -197,6 +197,9 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   }
   // another weir may have ordered the certificate, or failed to do so, since this weir read the file
   if (net::stamp_of(certificate_file(work.settings.folder, names)) != known.stamp || must_wait()) return;
+  // The authority counts each certificate that it issues, also those that weir cannot store.
+  if (const auto room = folder.check_room(); !room)
+    return note_failure(work.settings, names, room.error().message, std::nullopt);
   const auto account = folder.account();
   if (!account) return complain(account.error().message);
   Client client(work.settings, *account, stop);
@@ -208,9 +211,7 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   ++ok_;
   complaint_.clear();
   read(work, names, known);
-  const auto pause = pause_after_success(known.info.validity);
-  if (const auto kept = folder.keep_retry(names, work.settings.directory, {0, now() + pause}); !kept)
-    complain(kept.error().message);
+  keep_retry(work.settings, names, {0, now() + pause_after_success(known.info.validity)});
   callbacks_.info("acme: has a new certificate for " + in_words(names) + ", valid for " +
                   in_words(known.info.validity.not_after - now()));
 }
@@ -245,16 +246,31 @@ base::Result<void> Manager::order(const Settings& settings, const Names& names, 
 
 void Manager::note_failure(const Settings& settings, const Names& names, const std::string& why,
                            std::optional<std::chrono::seconds> wanted_pause) {
-  const Folder folder(settings.folder);
   ++failed_;
-  const auto before = folder.retry(names, settings.directory);
+  const auto before = retry(settings, names);
   const unsigned failures = before ? before->failures + 1 : 1;
   auto pause = retry_pause(settings.retry, failures);
   if (wanted_pause) pause = std::max(pause, std::min<std::chrono::seconds>(*wanted_pause, kLongestWanted));
   callbacks_.warning("acme: cannot order a certificate for " + in_words(names) + ": " + why +
                      "; weir keeps the present one and tries again in " + in_words(pause));
-  if (const auto kept = folder.keep_retry(names, settings.directory, {failures, now() + pause}); !kept)
-    complain(kept.error().message);
+  keep_retry(settings, names, {failures, now() + pause});
+}
+
+// Returns when weir may order this certificate again; nullopt if there was no order.
+std::optional<Retry> Manager::retry(const Settings& settings, const Names& names) {
+  const auto& unkept = known_[certificate_file(settings.folder, names)].unkept;
+  return unkept ? unkept : Folder(settings.folder).retry(names, settings.directory);
+}
+
+// Stores in the folder when weir may order again. If the folder cannot be written, for example because the
+// disk is full, remembers it in memory. Otherwise weir would order once a second.
+void Manager::keep_retry(const Settings& settings, const Names& names, const Retry& retry) {
+  auto& unkept = known_[certificate_file(settings.folder, names)].unkept;
+  unkept.reset();
+  const auto kept = Folder(settings.folder).keep_retry(names, settings.directory, retry);
+  if (kept) return;
+  unkept = retry;
+  complain(kept.error().message);
 }
 
 }  // namespace weir::acme

@@ -3,6 +3,7 @@
 
 import base64
 import re
+import resource
 import socket
 import ssl
 import stat
@@ -283,6 +284,22 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         weir.stop()
         again = self.weir(authority, folder=shared)
         self.assertEqual(self.shown(again), first)
+        self.assertEqual(authority.orders(), 1)
+
+    def test_full_disk_costs_no_certificate_and_the_pauses_double_until_there_is_room(self):
+        authority = self.authority()
+        weir = self.weir(authority)
+        _, most = resource.prlimit(weir.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (0, most))  # the system refuses each octet, as on a full disk
+        authority.start(http=weir.plain)
+        full = (r"warning acme: cannot order a certificate for .*: cannot write a file in the folder \S+/acme.: File too large; "
+                r"weir keeps the present one and tries again in (\d+)s")
+        pauses = [int(found.group(1)) for found in weir.wait_for(full, 2)]
+        self.assertEqual(pauses[1], 2 * pauses[0])
+        self.assertGreaterEqual(weir.metric("weir_acme_orders_total", result="failed"), 2)
+        self.assertTrue(self.is_placeholder(weir))
+        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (most, most))
+        self.await_certificate(weir, authority)
         self.assertEqual(authority.orders(), 1)
 
     def test_certificate_folder_that_cannot_be_made_is_an_error_at_the_start(self):

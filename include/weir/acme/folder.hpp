@@ -60,6 +60,9 @@ class Folder {
   // Locks the folder, and removes drafts that are older than an hour. Returns nullopt if another weir has the
   // lock.
   [[nodiscard]] base::Result<std::optional<Lock>> lock() const;
+  // Returns an error if a file as large as a certificate cannot be written, for example because the disk is
+  // full.
+  [[nodiscard]] base::Result<void> check_room() const;
 
   // Returns the account's key. Creates the key if the file is missing. REQUIRES the lock.
   [[nodiscard]] base::Result<Key> account() const;

@@ -67,6 +67,7 @@ class Manager {
     SysTime renew_at{};  // the epoch: renew at once
     SysTime ask_at{};    // when to ask the authority for a renewal window
     bool waits = false;  // true: the log already says that this weir waits for the order of another weir
+    std::optional<Retry> unkept{};  // when to order again, if the folder's file could not be written
   };
 
   void run();
@@ -80,6 +81,8 @@ class Manager {
                                          const Key& account, const std::stop_token& stop);
   void note_failure(const Settings& settings, const Names& names, const std::string& why,
                     std::optional<std::chrono::seconds> wanted_pause);
+  [[nodiscard]] std::optional<Retry> retry(const Settings& settings, const Names& names);
+  void keep_retry(const Settings& settings, const Names& names, const Retry& retry);
   void complain(const std::string& what);
 
   const std::shared_ptr<net::Challenges> challenges_;  // TLS contexts share it
