@@ -78,12 +78,22 @@ TEST_F(KeysFileEditTest, ErrorSaysWhyTheFileCannotBeReadOrReplaced) {
   const auto before = text();
   const auto refused = add("b");
   EXPECT_EQ(refused.edited.fault, KeyEditFault::Unwritable);
-  EXPECT_EQ(refused.edited.why, path_ +
-                                    " cannot be replaced: File exists; weir's user must own the file, and be "
-                                    "allowed to write in its folder");
+  EXPECT_EQ(refused.edited.why, path_ + " cannot be replaced: File exists");
   EXPECT_EQ(text(), before);
   std::filesystem::remove(path_);
   EXPECT_EQ(add("b").edited.fault, KeyEditFault::Unreadable);
+}
+
+TEST_F(KeysFileEditTest, ErrorSaysWhichRightsAreNeededIfOneIsMissing) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const auto folder = std::filesystem::path(path_).parent_path();
+  std::filesystem::permissions(folder,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  const auto refused = add("b");
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  EXPECT_EQ(refused.edited.why, path_ +
+                                    " cannot be replaced: Permission denied; weir's user must own the file, "
+                                    "and be allowed to write in its folder");
 }
 
 }  // namespace
