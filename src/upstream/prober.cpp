@@ -167,7 +167,9 @@ class Prober::Probe final : net::Watched {
     // In TLS 1.3, weir's side of the handshake is complete before the server checks weir's certificate. So if
     // the server rejects the certificate, its alert arrives only here.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
-    co_return late_ ? "no response in time" : "its response is not HTTP";
+    if (late_) co_return "no response in time";
+    co_return state == http::StatusReader::State::Faulty ? "its response is not HTTP"
+                                                         : "the connection ended before its response";
   }
 
   net::Task<net::ErrorCode> send_request(net::ByteStream& stream) {

@@ -102,10 +102,13 @@ TEST_F(ProberTest, ConsecutiveFailuresMarkAServerDownAndSuccessesReadmitIt) {
 
 TEST_F(ProberTest, InvalidResponseCountsAsAFailure) {
   settings.health->unhealthy_after = 1;
-  for (const std::string_view none : {"hello, who is there?\r\n", "HTTP/1.1 2", ""}) {
+  ask();
+  answer("hello, who is there?\r\n");
+  EXPECT_EQ(next_word(), " is down: its response is not HTTP");
+  for (const std::string_view cut : {"HTTP/1.1 2", ""}) {
     ask();
-    answer(none);
-    EXPECT_EQ(next_word(), " is down: its response is not HTTP");
+    answer(cut);
+    EXPECT_EQ(next_word(), " is down: the connection ended before its response");
   }
 }
 
