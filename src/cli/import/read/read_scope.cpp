@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,17 @@ bool is_guard(std::string_view name) {
   return std::any_of(kPhases.begin(), kPhases.end(),
                      [&](std::string_view phase) { return name.starts_with(phase); }) &&
          std::find(kHelpers.begin(), kHelpers.end(), name) == kHelpers.end();
+}
+
+// Returns true for an `if` whose block refuses requests. weir import does not translate conditions, so weir
+// must refuse all requests that nginx may refuse.
+bool is_refusing_if(const Directive& directive) {
+  constexpr std::uint64_t kFirstError = 400;
+  return directive.name == "if" &&
+         std::any_of(directive.block.begin(), directive.block.end(), [](const Directive& inner) {
+           const auto code = inner.name == "return" ? parse_number(first_word(inner)) : std::nullopt;
+           return (code && *code >= kFirstError) || is_guard(inner.name);
+         });
 }
 
 }  // namespace
@@ -164,6 +176,13 @@ bool ScopeReader::read_answer(const Directive& directive) {
 }
 
 bool ScopeReader::read_guard(const Directive& directive) {
+  if (is_refusing_if(directive)) {
+    scope_.guards.insert(directive.name);
+    state_.notes.add(directive,
+                     "no equal for its condition; weir answers 403 there, because nginx may refuse requests. "
+                     "weir: a [[route]] with match and respond = { status = … }");
+    return true;
+  }
   if (!is_guard(directive.name)) return false;
   if (first_word(directive) == "off")
     scope_.guards.erase(directive.name);

@@ -184,6 +184,22 @@ TEST(ImportAccess, LocationWithLuaThatMayRefuseRequestsForwardsNoRequest) {
   EXPECT_TRUE(forwards(imported_location("rewrite_by_lua_no_postpone on;")));
 }
 
+TEST(ImportAccess, LocationWithAnIfThatMayRefuseRequestsForwardsNoRequest) {
+  for (const char* refusing : {"if ($ssl_client_verify != SUCCESS) { return 403; }",
+                               "if ($http_x_token != \"s\") { return 401 \"no\"; }",
+                               "if ($invalid_referer) { set $a 1; return 444; }"}) {
+    const auto within = imported_location(refusing);
+    EXPECT_FALSE(forwards(within)) << refusing;
+    EXPECT_THAT(within.toml, HasSubstr("respond = { status = 403 }")) << refusing;
+    EXPECT_THAT(within.notes, Contains(HasSubstr("if: no equal for its condition; weir answers 403 there")));
+    EXPECT_FALSE(forwards(imported_location("", refusing))) << refusing;
+  }
+  for (const char* other : {"if ($a) { return 301 https://$host$request_uri; }", "if ($a) { set $b 1; }"}) {
+    EXPECT_TRUE(forwards(imported_location(other))) << other;
+    EXPECT_THAT(imported_location(other).notes, Contains(HasSubstr("if: no equal; its block is left out")));
+  }
+}
+
 TEST(ImportAccess, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   const auto result = imported_location("deny unix:; allow 10.0.0.0/8; deny all;", "listen unix:/run/a;");
   EXPECT_FALSE(forwards(result));
