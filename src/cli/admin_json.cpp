@@ -31,4 +31,9 @@ std::vector<std::string> texts_in(const json::object& reply_json, std::string_vi
   return texts;
 }
 
+std::string why_unauthorized(std::string_view token) {
+  return token.empty() ? "it requires its token; write --token TOKEN or --config FILE"
+                       : "it has another token; write its own with --token TOKEN or --config FILE";
+}
+
 }  // namespace weir::cli

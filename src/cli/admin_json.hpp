@@ -18,4 +18,8 @@ namespace weir::cli {
 // Returns the strings in the list `name`; an empty list if `name` is missing or is not a list of strings.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& reply_json, std::string_view name);
 
+// Returns why the admin listener answered 401, and what to write. `token`: the token of the request; may be
+// empty.
+[[nodiscard]] std::string why_unauthorized(std::string_view token);
+
 }  // namespace weir::cli

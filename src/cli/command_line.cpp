@@ -78,8 +78,8 @@ int do_health(const Words& words) {
 }
 
 int do_schema() {
-  std::cout << config::schema_as_json() << std::flush;
-  return std::cout ? kDone : kFailed;
+  std::cout << config::schema_as_json();
+  return kDone;
 }
 
 std::optional<config::Settings> file_of(const Words& words) {
@@ -193,7 +193,25 @@ std::string no_command(std::string_view word, std::span<const std::string_view> 
   return "there is no command " + config::in_quotes(word) + config::suggestion(word, commands);
 }
 
-// Prints the parser's error message. For an unknown command, prints weir's own message.
+// Returns the message for an option or argument that the user left out. `error`: the parser's message, such
+// as
+// "--config is required".
+std::string missing(const CLI::App& app, std::string_view error) {
+  std::string path;
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += command->get_name() + ": ";
+  }
+  const std::string name(error.substr(0, error.find(' ')));
+  const auto* option = command->get_option_no_throw(name);
+  if (option == nullptr) return path + std::string(error);
+  return path + (option->get_positional() ? option->get_type_name() : name) +
+         " is required: " + option->get_description();
+}
+
+// Prints the parser's error message. For an unknown command and a missing argument, prints weir's own
+// message.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);
   const std::string_view first = argc < 2 ? "" : argv[1];
@@ -203,7 +221,18 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     return wrong("keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfKeys));
   if (first == "client-keys" && app.get_subcommand("client-keys")->get_subcommands().empty())
     return wrong("client-keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfClientKeys));
+  if (!known && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
+    return wrong("there is no option " + config::in_quotes(first) + " before a command");
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
+    return wrong(missing(app, error.what()));
   return wrong(error.what());
+}
+
+// Returns the exit code. A command whose output could not be written has failed.
+int with_output(int code) {
+  if (code != kDone || std::cout.flush()) return code;
+  std::cerr << "weir: standard output cannot be written\n";
+  return kFailed;
 }
 
 }  // namespace
@@ -218,7 +247,7 @@ int run_command_line(int argc, char** argv) {
     return explain(app, error, argc, argv);
   }
   try {
-    return obey(app, words);
+    return with_output(obey(app, words));
   } catch (const config::ConfigError& error) {
     return report(error);
   } catch (const CLI::ValidationError& error) {

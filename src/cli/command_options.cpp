@@ -4,11 +4,23 @@
 
 #include "weir/base/version.hpp"
 
+#include <memory>
+
 #include <CLI/CLI.hpp>
 
 namespace weir::cli {
 
 namespace {
+
+// Writes the positional arguments of a usage line by what they stand for, such as "[[METHOD] URL]".
+class UsageFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const bool many = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
+    const auto shown = option->get_type_name() + (many ? " ..." : "");
+    return option->get_required() ? shown : "[" + shown + "]";
+  }
+};
 
 // The names of the option for the configuration file, for commands without another positional argument. The
 // name FILE has no dashes, so the user may omit the option's name, as in weir check FILE.
@@ -137,6 +149,7 @@ void declare_inspection(CLI::App& app, Words& words) {
   explain->add_option("-H,--header", words.explain.headers, "header field, \"Name: value\"; may be repeated")
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->type_name("LINE");
   explain->add_option("--ip", words.explain.ip, "address of the client, default 127.0.0.1")
       ->type_name("ADDR");
@@ -146,6 +159,7 @@ void declare_inspection(CLI::App& app, Words& words) {
                    "explain a question instead, with this value in its descriptor; may be repeated")
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   explain->add_option("--domain", words.explain.domain, "domain of the question")->type_name("NAME");
   explain->add_option("--cost", words.explain.cost, "cost that the question states")->type_name("N");
@@ -209,6 +223,7 @@ void declare_client_keys(CLI::App& app, Words& words) {
 }  // namespace
 
 void declare_commands(CLI::App& app, Words& words) {
+  app.formatter(std::make_shared<UsageFormatter>());
   declare_usual(app, words);
   declare_reload(app, words);
   declare_import(app, words);

@@ -4,6 +4,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/report.hpp"
 
+#include "weir/base/ip_address.hpp"
 #include "weir/observe/json_value.hpp"
 
 #include <algorithm>
@@ -57,8 +58,9 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   auto reply_json = object_in(reply);
   if (reply.status == kOk && !reply_json.contains(wanted)) throw NotWeir();
   if (reply.status == kOk) return reply_json;
+  if (reply.status == 401) throw Refusal(why_unauthorized(access.token));
   const auto what = message_in(reply_json, reply);
-  if (reply.status == 401 || reply.status >= 500) throw Refusal(what);
+  if (reply.status >= 500) throw Refusal(what);
   throw InvalidRequest(what);
 }
 
@@ -108,7 +110,7 @@ bool add_question(const ExplainOptions& options, json::object& explain_request) 
   if (!options.cost.empty()) {
     json::error_code ec;
     const auto cost = json::parse(options.cost, ec);
-    if (ec || !cost.is_int64())
+    if (ec || !cost.is_int64() || cost.as_int64() < 0)
       throw InvalidRequest("--cost \"" + options.cost + "\" is not a whole number; write such as --cost 5");
     explain_request["cost"] = cost;
   }
@@ -135,8 +137,11 @@ json::object explain_request_of(const ExplainOptions& options) {
   explain_request["method"] = method;
   std::string_view url = whole_url;
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
-    if (const auto name = url.substr(0, scheme); name == "http" || name == "https")
-      explain_request["scheme"] = name;
+    const auto name = url.substr(0, scheme);
+    if (name != "http" && name != "https")
+      throw InvalidRequest("\"" + whole_url + "\" begins with " + std::string(name) +
+                           "://; write http:// or https://");
+    explain_request["scheme"] = name;
     url.remove_prefix(scheme + 3);
     const auto end = std::min(url.find_first_of("/?"), url.size());
     explain_request["host"] = url.substr(0, end);
@@ -144,7 +149,11 @@ json::object explain_request_of(const ExplainOptions& options) {
   }
   // A URL such as "http://host" has no path, so weir uses "/".
   explain_request["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);
-  if (!options.ip.empty()) explain_request["ip"] = options.ip;
+  if (!options.ip.empty()) {
+    if (!base::IpAddress::parse(options.ip))
+      throw InvalidRequest("--ip \"" + options.ip + "\" is not an IP address; write one such as 203.0.113.7");
+    explain_request["ip"] = options.ip;
+  }
   if (!options.body.empty()) explain_request["body"] = options.body;
   json::object headers;
   for (const auto& line : options.headers) {

@@ -69,7 +69,7 @@ int run_reload(const AdminAccess& access) {
                 "\na running weir keeps the [admin] address that it started with; if the file has changed "
                 "since, write --admin ADDR");
   }
-  if (reply.status == 401) return fail("it requires its token; write --token TOKEN or --config FILE");
+  if (reply.status == 401) return fail(why_unauthorized(access.token));
   try {
     const auto reply_json = object_in(reply);
     if (reply.status == 200 && !reply_json.contains("changes")) throw NotWeir();

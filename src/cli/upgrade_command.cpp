@@ -43,6 +43,7 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
                                   .method = "POST",
                                   .target = "/api/upgrade",
                                   .patience = std::chrono::ceil<std::chrono::seconds>(longest) + kSpare});
+    if (reply.status == 401) throw std::runtime_error(why_unauthorized(access.token));
     const auto reply_json = object_in(reply);
     if (reply.status == 200) {
       std::cout << in_words(reply_json) << std::flush;

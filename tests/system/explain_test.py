@@ -357,7 +357,8 @@ class KeyCommands(ExplainTestCase):
         self.assertEqual(ask(WEIR_ADMIN_TOKEN="0123456789abcdef"), (0, ""))
         status, err = ask()
         self.assertEqual(status, 1)
-        self.assertIn("token", err)
+        self.assertIn("it requires its token; write --token TOKEN or --config FILE", err)
+        self.assertIn("it has another token; write its own with --token TOKEN or --config FILE", ask("--token", "wrong")[1])
 
 
 class KeysByShownText(ExplainTestCase):

@@ -99,6 +99,8 @@ class ReloadCommand(TestCase):
         status, _, errors = self.reload(weir)
         self.assertEqual(status, 1)
         self.assertIn("no reload: it requires its token; write --token TOKEN or --config FILE", errors)
+        self.assertIn("no reload: it has another token; write its own with --token TOKEN or --config FILE",
+                      self.reload(weir, "--token", "open-sesami")[2])
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 

@@ -5,11 +5,12 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
 
-from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, main, request_bytes, rule
+from harness import PATIENCE, WEIR, Client, TestCase, Upstream, Weir, answer, closed_port, config, main, request_bytes, rule
 
 
 class Manager:
@@ -135,6 +136,36 @@ class Supervision(TestCase):
         weir.wait_for("cannot send a message to the service manager: ")
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(sum("cannot send a message to the service manager" in line for line in weir.lines), 1)
+
+
+class StandardStreams(TestCase):
+    """A caller may close standard input, output or error. Their numbers must not go to a socket or another file."""
+
+    def test_closed_streams_become_dev_null(self):
+        with tempfile.TemporaryDirectory(prefix="weir-streams-") as folder:
+            file = pathlib.Path(folder, "weir.toml")
+            file.write_text(config(closed_port()).replace('access = "off"', 'access = "-"'))
+            with subprocess.Popen(["sh", "-c", 'exec "$0" run "$1" <&- >&-', WEIR, file], stderr=subprocess.PIPE, text=True) as weir:
+                try:
+                    self.assertTrue(any("listening on" in line for line in weir.stderr))
+                    for number in (0, 1):
+                        self.assertEqual(os.readlink(f"/proc/{weir.pid}/fd/{number}"), "/dev/null")
+                finally:
+                    weir.terminate()
+                    weir.stderr.read()
+            self.assertEqual(weir.returncode, 0)
+
+    def test_command_whose_standard_output_is_closed_or_full_fails(self):
+        with tempfile.TemporaryDirectory(prefix="weir-streams-") as folder:
+            file = pathlib.Path(folder, "weir.toml")
+            file.write_text(config(closed_port()))
+            for output in (">&-", "> /dev/full"):
+                for command in ('check "$1"', "version", "schema"):
+                    with self.subTest(command=command, output=output):
+                        done = subprocess.run(["sh", "-c", f'"$0" {command} {output}', WEIR, file], stderr=subprocess.PIPE, text=True,
+                                              check=False, timeout=PATIENCE)
+                        self.assertEqual(done.returncode, 1)
+                        self.assertIn("weir: standard output cannot be written\n", done.stderr)
 
 
 if __name__ == "__main__":

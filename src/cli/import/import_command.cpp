@@ -37,7 +37,7 @@ int write_output(const ImportOptions& options, const std::string& text) {
 
 int print(const std::string& text) {
   std::cout << text << std::flush;
-  return std::cout ? kDone : kFailed;
+  return std::cout ? kDone : fail("standard output cannot be written", kFailed);
 }
 
 // Checks the translated configuration as weir check does, and prints its mistakes. Does not check whether the
@@ -79,7 +79,11 @@ int run_import(const ImportOptions& options) {
   for (const auto& note : notes.sorted()) std::cerr << note.line() << '\n';
   if (!body) {
     const auto& what = body.error().message;
-    return fail(what.starts_with(options.file) ? what : options.file + ": " + what, kWrong);
+    const int status = fail(what.starts_with(options.file) ? what : options.file + ": " + what, kWrong);
+    if (!options.file.ends_with(".conf"))
+      std::cerr << "weir import reads configurations of nginx, and Ingresses in .yaml or .json; docs/guides has "
+                   "pages for HAProxy, Envoy and Traefik\n";
+    return status;
   }
   const auto text = "# Made by weir import from " + nginx::printable(options.file) +
                     ". Its report on standard error names what has no equal.\n" + *body;

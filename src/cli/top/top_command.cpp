@@ -1,5 +1,6 @@
 #include "cli/top/top_command.hpp"
 
+#include "cli/admin_json.hpp"
 #include "cli/ask_admin.hpp"
 #include "cli/top/terminal.hpp"
 #include "cli/top/top_frame.hpp"
@@ -28,8 +29,7 @@ AdminReply ask(const TopOptions& options, const std::string& target) {
                           .token = std::string(options.token),
                           .target = target,
                           .patience = std::chrono::seconds(2)});
-  if (reply.status == 401)
-    throw std::runtime_error("it requires its token; write --token TOKEN or --config FILE");
+  if (reply.status == 401) throw std::runtime_error(why_unauthorized(options.token));
   return reply;
 }
 

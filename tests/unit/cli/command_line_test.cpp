@@ -7,6 +7,8 @@
 #include "weir/server/run.hpp"
 
 #include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -49,6 +51,22 @@ TEST(CommandLine, VersionAndHelpOptionsPrintTheirText) {
   EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("--config"));
 }
 
+TEST(CommandLine, UsageNamesPositionalArgumentsByWhatTheyStandFor) {
+  EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("Usage: weir run [OPTIONS] FILE\n"));
+  EXPECT_THAT(say({"top", "--help"}).out, HasSubstr("Usage: weir top [OPTIONS] [FILE]\n"));
+  EXPECT_THAT(say({"explain", "--help"}).out, HasSubstr("Usage: weir explain [OPTIONS] [[METHOD] URL]\n"));
+  EXPECT_THAT(say({"replay", "--help"}).out, HasSubstr("Usage: weir replay [OPTIONS] LOG ...\n"));
+}
+
+TEST(CommandLine, RepeatableOptionTakesOneValueEachTimeSoThatTheUrlMayFollowIt) {
+  const std::vector<std::string> commands[] = {{"explain", "-H", "no colon", "/api"},
+                                               {"explain", "-H", "a: b", "-H", "no colon", "GET", "/api"}};
+  for (const auto& words : commands)
+    EXPECT_THAT(say(words).err, StartsWith("weir: -H \"no colon\" is not a header"));
+  EXPECT_THAT(say({"explain", "--descriptor", "a=b", "--descriptor", "c", "/api"}).err,
+              StartsWith("weir: --descriptor \"c\" has no key"));
+}
+
 TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
@@ -56,10 +74,13 @@ TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
        "\"redis-check\", \"explain\", \"keys\", \"client-keys\", \"servers\", \"top\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: there is no command \"chek\"; did you mean \"check\"?\n"},
-      {{"run"}, "weir: --config is required\n"},
+      {{"run"}, "weir: run: FILE is required: configuration file\n"},
+      {{"--versio"}, "weir: there is no option \"--versio\" before a command\n"},
       {{"run", "--confg", "a"}, "weir: The following argument was not expected: --confg\n"},
-      {{"redis-check"}, "weir: --config is required\n"},
-      {{"echo"}, "weir: --listen is required\n"},
+      {{"redis-check"}, "weir: redis-check: FILE is required: configuration file\n"},
+      {{"replay", "a.log"}, "weir: replay: --config is required: configuration file with the other rules\n"},
+      {{"import"}, "weir: import: FILE is required: nginx.conf, or "},
+      {{"echo"}, "weir: echo: --listen is required: host:port, [v6]:port or unix:/path\n"},
       {{"echo", "--listen", "nowhere"}, "weir: --listen: \"nowhere\" is not an address"},
       {{"echo", "--listen", "a:1", "--delay", "5"}, "weir: --delay: \"5\" is not a duration"},
       {{"echo", "--listen", "a:1", "--workers", "0"}, "weir: --workers: "},
@@ -67,8 +88,8 @@ TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
       {{"version", "now"}, "weir: "},
       {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
       {{"keys", "rest", "login"}, "weir: keys: there is no command \"rest\"; did you mean \"reset\"?\n"},
-      {{"keys", "show"}, "weir: rule is required\n"},
-      {{"servers", "drain", "api"}, "weir: server is required\n"},
+      {{"keys", "show"}, "weir: keys: show: RULE is required: name of the rule\n"},
+      {{"servers", "drain", "api"}, "weir: servers: drain: ADDRESS is required: address of the server, "},
       {{"servers", "weight", "api", "a:1", "0"}, "weir: weight: Value 0 not in range 1 to 240\n"},
       {{"servers", "stop"}, "weir: The following argument was not expected: stop\n"},
   };
@@ -78,6 +99,36 @@ TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
     EXPECT_THAT(said.err, StartsWith(sentence));
     EXPECT_THAT(said.out, IsEmpty());
   }
+}
+
+TEST(CommandLine, ExplainNamesTheOptionWhoseValueIsWrong) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{"explain", "/a", "--ip", "foo"},
+       "weir: --ip \"foo\" is not an IP address; write one such as 203.0.113.7\n"},
+      {{"explain", "/a", "--cost", "-1"},
+       "weir: --cost \"-1\" is not a whole number; write such as --cost 5\n"},
+      {{"explain", "ftp://a/b"}, "weir: \"ftp://a/b\" begins with ftp://; write http:// or https://\n"}};
+  for (const auto& [words, sentence] : wrong) {
+    const auto said = say(words);
+    EXPECT_EQ(said.code, 2) << sentence;
+    EXPECT_EQ(said.err, sentence);
+  }
+}
+
+TEST(CommandLine, CommandWhoseOutputCannotBeWrittenFails) {
+  const config::test::Folder folder;
+  const auto file = folder.write(config::test::kFile, config::test::kLeast);
+  std::ofstream full("/dev/full");
+  auto* const before = std::cout.rdbuf(full.rdbuf());
+  std::string words[] = {"weir", "check", file};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data()};
+  ::testing::internal::CaptureStderr();
+  const int code = run_command_line(3, argv);
+  const auto errors = ::testing::internal::GetCapturedStderr();
+  std::cout.rdbuf(before);
+  std::cout.clear();
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(errors, HasSubstr("weir: standard output cannot be written\n"));
 }
 
 TEST(CommandLine, AdminAddressAndTokenComeFromOptionsElseFromTheFileElseFromDefaults) {
