@@ -8,6 +8,22 @@ namespace weir::config {
 
 namespace {
 
+// Returns the text without its middle if it is long, because a mistake repeats what the file says. Keeps
+// whole characters of UTF-8.
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kKept = 1024;  // at each end
+  if (text.size() <= kMost) return std::string(text);
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+  };
+  auto begin = kKept;
+  auto end = text.size() - kKept;
+  while (begin > 0 && continues(begin)) --begin;
+  while (end < text.size() && continues(end)) ++end;
+  return std::string(text.substr(0, begin)) + " … " + std::string(text.substr(end));
+}
+
 // Returns the text with control characters replaced, so that a terminal can show it.
 std::string printable(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -30,7 +46,7 @@ void ConfigErrors::add(std::string_view file, int line, std::string_view key, st
   std::string text;
   if (!key.empty()) text.append(key).append(": ");
   text.append(what);
-  found_.push_back({static_cast<std::size_t>(known - files_.begin()), line, printable(text)});
+  found_.push_back({static_cast<std::size_t>(known - files_.begin()), line, printable(shortened(text))});
 }
 
 std::vector<std::string> ConfigErrors::lines() const {

@@ -92,7 +92,8 @@ std::optional<std::string> nearest_bandwidth(std::string_view text) {
 }
 
 std::optional<std::string> nearest_size(std::string_view text) {
-  const auto plain = squeezed(text);
+  auto plain = squeezed(text);
+  if (plain.ends_with("/s")) plain.resize(plain.size() - 2);  // a size that means bytes a second
   const auto digits = std::min(plain.find_first_not_of("0123456789"), plain.size());
   constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kSizesElsewhere{{{"", "B"},
                                                                                            {"b", "B"},

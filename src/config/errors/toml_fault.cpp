@@ -147,11 +147,29 @@ std::string describe_key(std::string_view key) {
          "; write letters, digits, _ and -";
 }
 
+// Returns a message about a header that is no TOML, or that is good but stands in a list.
+std::string describe_header(std::string_view line) {
+  const auto name = name_in_header(line);
+  const auto words = without_blanks(line.substr(0, scan(line).end));
+  const auto depth = std::count(words.begin(), words.end(), '[');
+  const bool is_balanced = depth == std::count(words.begin(), words.end(), ']') && words.ends_with(']') &&
+                           (depth == 1 || (depth == 2 && words.starts_with("[[") && words.ends_with("]]")));
+  if (is_balanced && name.empty()) return "found a header without a name; write such as [server]";
+  if (is_balanced && name.find_first_of("\"'") == std::string_view::npos)
+    return describe_key(name).empty()
+               ? "found a list above that is not closed; write ] before this line"
+               : "found other signs than letters, digits, _ and - in the header " + std::string(words);
+  return "found a header whose brackets do not match; write " + header_of(name);
+}
+
 std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
                            const Names& table) {
   const auto key = without_blanks(line.substr(0, scanned.equals));
   auto value = without_blanks(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
   if (key.empty()) return "found a line without a key; write key = value";
+  if (const auto end = key.find(']'); key.starts_with('[') && end != std::string_view::npos)
+    return "found a header and a key on one line; write " + header_of(name_in_header(key)) + ", and " +
+           std::string(without_blanks(key.substr(key.find_last_of(']') + 1))) + " on the next line";
   if (auto odd = describe_key(key); !odd.empty()) return odd;
   if (value.empty()) return "found no value; write one after " + std::string(key) + " =";
   if (is_bare_address(value))
@@ -169,14 +187,14 @@ std::string describe_value(std::string_view line, const Scan& scanned, const Par
   if (!nested) return describe_tail(key, value);
   const auto part = line.substr(0, scanned.end);
   const auto at = std::min(offset_of(part, stop.column), part.size());
+  if (value.front() == '{' && at >= part.size() && leaves_a_brace_open(value))
+    return "found a table { … } that continues on the next line; write all of it on one line, or under a "
+           "header such as [rule.match]";
   if (const auto bare = bare_around(part, at); !bare.empty()) {
     const auto begin = static_cast<std::size_t>(bare.data() - part.data());
     const auto before = key_before(part, begin);
     return describe_bare(before, bare, before.empty() ? nullptr : key_at(table, part, begin));
   }
-  if (value.front() == '{' && at >= part.size())
-    return "found a table { … } that continues on the next line; write all of it on one line, or under a "
-           "header such as [rule.match]";
   if (value.front() == '{' && at < part.size() && part[at] == '}')
     return "found a comma before }; write the table without it";
   if (at < part.size() && (part[at] == '"' || part[at] == '\''))
@@ -201,10 +219,14 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
   auto words = without_blanks(line.substr(0, end));
   if (words.starts_with("//") || words.starts_with(';') || words.starts_with("--") || words.starts_with("/*"))
     return "found " + std::string(words.substr(0, 2)) + "; a comment begins with #";
+  if (words.starts_with('{')) return "found {, as JSON begins; write TOML: key = value, below a [header]";
   if (words == "}" || words == "};") return "found } without {; a table ends where the next [header] begins";
   const auto first = words.substr(0, words.find_first_of(" \t:{"));
-  if (words.ends_with('{')) return "found a block; write " + header_of(first) + ", and its keys below it";
   auto rest = without_blanks(words.substr(first.size()));
+  if (words.ends_with('{') || rest.starts_with('{'))
+    return "found a block; write " + header_of(first) + ", and its keys below it";
+  if (words.ends_with(']') && words.find('[') == std::string_view::npos && words.front() != ']')
+    return "found a header without its first bracket; write " + header_of(name_in_header(words));
   if (rest.starts_with(':')) rest = without_blanks(rest.substr(1));
   while (rest.ends_with(';')) rest = without_blanks(rest.substr(0, rest.size() - 1));
   if (rest.empty())
@@ -298,6 +320,7 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
   if (stop.reason.find("escape sequence") != std::string_view::npos)
     return describe_escape(line, offset_of(line, stop.column));
   if (stop.reason.find("redefine") != std::string_view::npos) return describe_repetition(part, stop);
+  if (auto invisible = describe_invisible(line); !invisible.empty()) return invisible;
   const bool is_header = whole.starts_with('[') && scanned.equals == std::string_view::npos;
   const bool secret = !is_header && holds_a_secret(line);
   const auto table = table_of(text, stop.line);
@@ -309,8 +332,7 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
       scanned.equals != std::string_view::npos && offset_of(line, stop.column) < scanned.equals)
     return "found a list above that is not closed; write ] before this line";
   if (auto curly = describe_curly_quotes(line); !curly.empty()) return curly;
-  if (is_header)
-    return "found a header whose brackets do not match; write " + header_of(name_in_header(line));
+  if (is_header) return describe_header(line);
   if (scanned.open_quote) return describe_open_quote(line, *scanned.open_quote);
   if (whole.empty()) return reason_of(stop.reason);
   if (scanned.equals == std::string_view::npos)

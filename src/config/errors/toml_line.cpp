@@ -5,6 +5,8 @@
 #include "weir/config/config_errors.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace weir::config {
 
@@ -65,6 +67,51 @@ Scan scan(std::string_view line) {
   found.end = line.size();
   if (quote == 0) found.open_quote.reset();
   return found;
+}
+
+std::string describe_invisible(std::string_view line) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kBlanksOfUnicode{
+      {{"\u00a0", "U+00A0"},
+       {"\u200b", "U+200B"},
+       {"\u202f", "U+202F"},
+       {"\u2060", "U+2060"},
+       {"\ufeff", "U+FEFF"}}};
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.find('\r') != std::string_view::npos)
+    return "found a carriage return within a line; save the file with line feeds";
+  if (line.starts_with("\ufeff")) line.remove_prefix(3);  // the mark of UTF-8 that a file may begin with
+  const auto content = scan(line).end;
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const auto octet = static_cast<unsigned char>(line[at]);
+    if ((octet < 0x20 && octet != '\t') || octet == 0x7f)
+      return std::string("found the control character U+00") + kHex[octet >> 4] + kHex[octet & 15] +
+             "; remove it";
+    if (quote == 0 && (line[at] == '"' || line[at] == '\''))
+      quote = line[at];
+    else if (line[at] == quote)
+      quote = 0;
+    for (const auto& [blank, name] : kBlanksOfUnicode)
+      if (quote == 0 && at < content && line.substr(at).starts_with(blank))
+        return "found the invisible character " + std::string(name) + "; write a blank instead, or remove it";
+  }
+  return {};
+}
+
+bool leaves_a_brace_open(std::string_view line) {
+  char quote = 0;
+  int open = 0;
+  for (const char c : line) {
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = 0;
+    } else if (quote == 0) {
+      open += c == '{' ? 1 : c == '}' ? -1 : 0;
+    }
+  }
+  return open > 0;
 }
 
 std::string quoted(std::string_view text) {

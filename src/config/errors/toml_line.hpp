@@ -27,6 +27,12 @@ struct Scan {
 };
 [[nodiscard]] Scan scan(std::string_view line);
 
+// Returns a message about a character that most editors do not show. TOML permits no control character except
+// a tab, and other invisible characters only in quotes. Returns an empty text if the line has none.
+[[nodiscard]] std::string describe_invisible(std::string_view line);
+// Returns true if the line has more opening than closing braces outside quotes.
+[[nodiscard]] bool leaves_a_brace_open(std::string_view line);
+
 // Returns the text as a TOML string, with quotation marks around it.
 [[nodiscard]] std::string quoted(std::string_view text);
 

@@ -23,9 +23,9 @@ std::size_t find_upstream(const TableReader& table,
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < upstreams.size(); ++i) {
     if (upstreams[i].name == name) return i;
-    names.push_back(upstreams[i].name);
+    if (!upstreams[i].name.empty()) names.push_back(upstreams[i].name);  // no name: a mistake of its own
   }
-  if (names.empty())
+  if (upstreams.empty())
     table.mistake("upstream", "found " + in_quotes(name) +
                                   ", but there is no [[upstream]]; expected an [[upstream]] of that name");
   else

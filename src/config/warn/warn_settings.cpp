@@ -299,6 +299,36 @@ void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings)
   }
 }
 
+// Returns true for a text such as "$TOKEN", by which a shell reads the environment. weir takes it as it is.
+bool is_variable_of_a_shell(std::string_view text) {
+  return text.size() > 1 && text.front() == '$' && std::all_of(text.begin() + 1, text.end(), [](char c) {
+           return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+         });
+}
+
+// Warns of secrets that everyone can guess, because they are the name of a variable. Does not show them.
+void warn_of_unread_variables(const Settings& settings, ConfigWarnings& warnings) {
+  const auto check = [&](const std::string& whose, const char* key, const std::string& secret) {
+    if (is_variable_of_a_shell(secret))
+      warnings.add(whose, std::string(key) +
+                              " is the name of a variable with \"$\" before it, which weir takes as it is; "
+                              "write ${NAME} to read the environment");
+  };
+  check("[admin]", "token", settings.admin.token);
+  check("[state]", "key_secret", settings.state.key_secret);
+  if (settings.state.redis) check("[state.redis]", "password", settings.state.redis->password);
+  for (const auto& listener : settings.listeners) check(name_of(listener), "token", listener.ask.token);
+}
+
+// Warns of a secret that others could find by trying, if they can read Redis or the logs.
+void warn_of_short_secret(const Settings& settings, ConfigWarnings& warnings) {
+  constexpr std::size_t kLeast = 16;
+  if (!settings.state.key_secret.empty() && settings.state.key_secret.size() < kLeast)
+    warnings.add("[state]",
+                 "key_secret has fewer than 16 characters, so others can guess it and find out which "
+                 "clients the names in Redis stand for; write such as openssl rand -hex 16 prints");
+}
+
 }  // namespace
 
 std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& context) {
@@ -311,6 +341,8 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_idle_acme(settings, warnings);
   warn_of_need_of_redis(settings, context, warnings);
   warn_of_redis_link(settings, warnings);
+  warn_of_unread_variables(settings, warnings);
+  warn_of_short_secret(settings, warnings);
   warn_of_sources(settings, warnings);
   warn_of_several_issuers(settings, warnings);
   warn_of_empty_keys(settings.client, warnings);

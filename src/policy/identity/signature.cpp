@@ -151,7 +151,11 @@ base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorith
   std::shared_ptr<EVP_PKEY> parsed(PEM_read_bio_PUBKEY(bio.get(), nullptr, nullptr, nullptr),
                                    Freed<EVP_PKEY_free>{});
   ERR_clear_error();
-  if (!parsed) return base::Error{"is not a public key in PEM"};
+  if (!parsed)
+    return base::Error{
+        "is not a public key in PEM; expected -----BEGIN PUBLIC KEY-----, as openssl pkey -pubout prints it, "
+        "or "
+        "of a certificate openssl x509 -noout -pubkey"};
   if (auto fault = fault_in_public_key(algorithm, parsed.get()); !fault.empty())
     return base::Error{std::move(fault)};
   return parsed;

@@ -113,8 +113,12 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
-  if (normal != spelt || http::path_warning(match.text_) != nullptr)
-    return wrong("can never match, because weir compares normalized paths; write " + std::string(normal));
+  if (normal != spelt || http::path_warning(match.text_) != nullptr) {
+    const auto advice = match.prefix_ && normal.ends_with('x')
+                            ? std::string(normal.substr(0, normal.size() - 1)) + "*"
+                            : std::string(normal);
+    return wrong("can never match, because weir compares normalized paths; write " + advice);
+  }
   match.text_ = spelt.substr(0, spelt.size() - (match.prefix_ ? 1 : 0));
   return match;
 }

@@ -35,6 +35,23 @@ TEST(Warnings, WarnIfAcmeIsConfiguredButNoListenerOrdersACertificate) {
               Not(Contains(HasSubstr("weir orders no certificate"))));
 }
 
+TEST(Warnings, WarnOfASecretThatIsTheNameOfAVariableWithoutBraces) {
+  const auto warned = Contains(HasSubstr("token is the name of a variable with \"$\" before it"));
+  const auto of = [](const std::string& token) {
+    return warnings_of(with("[admin]\naddress = \"127.0.0.1:9900\"\ntoken = \"" + token + "\"\n"));
+  };
+  EXPECT_THAT(of("$WEIR_ADMIN_TOKEN"), warned);
+  for (const char* other : {"$", "$a-token", "a$TOKEN", "${WEIR_NONE:-}", "TOKEN"})
+    EXPECT_THAT(of(other), Not(warned)) << other;
+}
+
+TEST(Warnings, WarnOfAShortSecretOfNames) {
+  const auto warned = Contains(HasSubstr("key_secret has fewer than 16 characters"));
+  EXPECT_THAT(warnings_of(with("[state]\nkey_secret = \"0123456789abcde\"\n")), warned);
+  EXPECT_THAT(warnings_of(with("[state]\nkey_secret = \"0123456789abcdef\"\n")), Not(warned));
+  EXPECT_THAT(warnings_of(kLeast), Not(warned));
+}
+
 TEST(Warnings, WarnIfARuleMayReadABodyLargerThanMaxBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));

@@ -108,6 +108,54 @@ TEST(TomlFault, ErrorAboutABrokenOrRepeatedTableHeaderGivesAdvice) {
             "weir.toml:2: found a list above that is not closed; write ] before this line");
 }
 
+TEST(TomlFault, ErrorAboutAListOrTableThatIsNotClosedDoesNotBlameTheNextHeader) {
+  EXPECT_EQ(fault_in("key = [1, 2\n\n[[rule]]\n"),
+            "weir.toml:3: found a list above that is not closed; write ] before this line");
+  expect_faults(
+      {{"match = { path = \"/a\"\n",
+        "found a table { … } that continues on the next line; write all of it on one line, or under "
+        "a header such as [rule.match]"},
+       {"match = { priority = 1\n",
+        "found a table { … } that continues on the next line; write all of it on one line, or under "
+        "a header such as [rule.match]"}});
+}
+
+TEST(TomlFault, ErrorAboutAnInvisibleCharacterNamesIt) {
+  expect_faults(
+      {{"drain = \"a\x1b[31m\"\n", "found the control character U+001B; remove it"},
+       {std::string("drain = \"a\0b\"\n", 14), "found the control character U+0000; remove it"},
+       {"[server]\u00a0\n", "found the invisible character U+00A0; write a blank instead, or remove it"},
+       {"drain\u00a0= \"1s\"\n", "found the invisible character U+00A0; write a blank instead, or remove it"},
+       {"[server]\rworkers = 1\r", "found a carriage return within a line; save the file with line feeds"},
+       {"name = \"a\u00a0b\" c\n", "found c after the value; write name = \"a\u00a0b\""}});
+}
+
+TEST(TomlFault, ErrorAboutAHeaderOrAnotherFormatShowsTheCorrectToml) {
+  expect_faults(
+      {{"[]\n", "found a header without a name; write such as [server]"},
+       {"server]\n", "found a header without its first bracket; write [server]"},
+       {"rule]]\n", "found a header without its first bracket; write [[rule]]"},
+       {"[my server]\n", "found other signs than letters, digits, _ and - in the header [my server]"},
+       {"[server] workers = 1\n",
+        "found a header and a key on one line; write [server], and workers on the next line"},
+       {"server { workers 4; }\n", "found a block; write [server], and its keys below it"},
+       {"{\"server\": {}}\n", "found {, as JSON begins; write TOML: key = value, below a [header]"},
+       {"{\n", "found {, as JSON begins; write TOML: key = value, below a [header]"}});
+}
+
+TEST(TomlFault, ErrorAboutAVeryLongLineIsShort) {
+  for (const auto& text :
+       {"drain = \"" + std::string(1'000'000, '9') + "\"\n", std::string(1'000'000, 'k') + " = 1\n",
+        "drain = " + std::string(1'000'000, 'x') + "\n"}) {
+    bool shortened = false;
+    for (const auto& mistake : mistakes_in("[server]\n" + text)) {
+      EXPECT_LT(mistake.size(), 5000U);
+      shortened = shortened || mistake.find(" … ") != std::string::npos;
+    }
+    EXPECT_TRUE(shortened);
+  }
+}
+
 // Truncates a valid line at every position. The message must be weir's own and must not show a secret.
 TEST(TomlFault, ErrorAboutATruncatedLineIsInWeirsOwnWordsAndShowsNoSecret) {
   const std::string line = "limit = \"10/s\" # ten\n";
