@@ -49,11 +49,15 @@ bool is_guard(std::string_view name) {
       {"auth_basic_user_file", "auth_request_set", "auth_delay", "auth_jwt_key_file", "auth_jwt_key_request",
        "auth_jwt_key_cache", "auth_jwt_header_set", "auth_jwt_claim_set", "auth_jwt_leeway", "auth_jwt_type",
        "access_by_lua_no_postpone", "rewrite_by_lua_no_postpone"});
+  constexpr auto kOthers =
+      std::to_array<std::string_view>({"modsecurity", "js_access", "app_protect_enable", "SecRulesEnabled"});
   constexpr auto kPhases = std::to_array<std::string_view>(
       {"auth_", "access_by_", "rewrite_by_", "server_rewrite_by_", "precontent_by_"});
-  return std::any_of(kPhases.begin(), kPhases.end(),
-                     [&](std::string_view phase) { return name.starts_with(phase); }) &&
-         std::find(kHelpers.begin(), kHelpers.end(), name) == kHelpers.end();
+  const bool is_helper = std::find(kHelpers.begin(), kHelpers.end(), name) != kHelpers.end();
+  const bool is_other = std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+  return is_other || (!is_helper && std::any_of(kPhases.begin(), kPhases.end(), [&](std::string_view phase) {
+           return name.starts_with(phase);
+         }));
 }
 
 // Returns true for an `if` whose block refuses requests. weir import does not translate conditions, so weir

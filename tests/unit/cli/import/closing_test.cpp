@@ -61,9 +61,11 @@ TEST(ImportAccess, OffDisablesOnlyTheAuthDirectiveThatItBelongsTo) {
 
 TEST(ImportAccess, LocationWithAnUnknownAuthDirectiveForwardsNoRequest) {
   for (const char* guard : {"auth_pam x;", "auth_ldap x;", "access_by_lua_file a.lua;",
-                            "access_by_lua_block { deny() }", "auth_jwt_require $a;"})
+                            "access_by_lua_block { deny() }", "auth_jwt_require $a;", "modsecurity on;",
+                            "js_access a.check;", "app_protect_enable on;", "SecRulesEnabled;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
   EXPECT_TRUE(forwards(imported_location("auth_basic_user_file a; auth_pam off;")));
+  EXPECT_TRUE(forwards(imported_location("modsecurity off; modsecurity_rules_file a;", "modsecurity on;")));
 }
 
 constexpr const char* kProxies = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;";
