@@ -240,6 +240,21 @@ class TopClients(TestCase):
         self.assertEqual((status, out), (1, ""))
         self.assertIn("cannot connect", errors)
 
+    def test_view_needs_a_terminal_for_input_and_output(self):
+        weir = self.start_weir()
+        ours, theirs = pty.openpty()
+        try:
+            for name, streams in (("output", {"stdin": theirs, "stdout": subprocess.PIPE}), ("input", {"stdin": subprocess.DEVNULL, "stdout": theirs})):
+                done = subprocess.run([WEIR, "top", "--admin", f"127.0.0.1:{weir.admin}"], **streams, stderr=subprocess.PIPE, text=True,
+                                      check=False, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 1)
+                self.assertFalse(done.stdout)
+                self.assertIn(f"standard {name} is not a terminal", done.stderr)
+                self.assertIn("write --once for one frame", done.stderr)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+
     def test_top_command_takes_the_token_from_the_configuration_or_an_option(self):
         text = config(self.start(Upstream()).port, rules=RULES).replace(
             '[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntoken = "open-sesame"')

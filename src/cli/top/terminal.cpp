@@ -37,8 +37,11 @@ BlockedSignals::~BlockedSignals() {
 }
 
 Terminal::Terminal() {
-  if (::tcgetattr(STDIN_FILENO, &before_) != 0)
+  if (::isatty(STDOUT_FILENO) == 0)
     throw std::runtime_error("standard output is not a terminal; write --once for one frame");
+  if (::tcgetattr(STDIN_FILENO, &before_) != 0)
+    throw std::runtime_error(
+        "standard input is not a terminal, so no key ends weir top; write --once for one frame");
   auto raw = before_;
   // Ctrl-C must arrive as a key press instead of a signal.
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);

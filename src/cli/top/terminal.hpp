@@ -34,7 +34,7 @@ class BlockedSignals {
 // terminal.
 class Terminal {
  public:
-  // Throws std::runtime_error if standard input is not a terminal.
+  // Throws std::runtime_error if standard input or standard output is not a terminal.
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;

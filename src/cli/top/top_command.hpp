@@ -16,8 +16,8 @@ struct TopOptions {
 };
 
 // Draws frames until the user presses q or Ctrl-C, or only one frame. Returns 0 afterwards. Returns 1 if weir
-// does not answer the first request, or if standard input is not a terminal and `once` is false. Signals such
-// as SIGTERM end the process after the terminal is restored.
+// does not answer the first request, or if standard input or output is not a terminal and `once` is false.
+// Signals such as SIGTERM end the process after the terminal is restored.
 int run_top(const TopOptions& options);
 
 }  // namespace weir::cli
