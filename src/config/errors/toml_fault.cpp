@@ -143,7 +143,9 @@ std::string describe_key(std::string_view key) {
   });
   if (odd == key.end() || key.find_first_of("\"'") != std::string_view::npos) return {};
   if (kBlanks.find(*odd) != std::string_view::npos) return "found two words before =; write one key";
-  return "found " + std::string(1, *odd) + " in the key " + std::string(key) +
+  const auto at = static_cast<std::size_t>(odd - key.begin());
+  const auto sign = key.substr(at, offset_of(key.substr(at), 2));  // a whole character of UTF-8
+  return "found " + std::string(sign) + " in the key " + std::string(key) +
          "; write letters, digits, _ and -";
 }
 

@@ -45,10 +45,11 @@ bool lock_file(const net::OwnedDescriptor& file, const std::string& path, struct
 
 KeysFileEdit unwritable(const std::string& path, int error) {
   const bool denied = error == EACCES || error == EPERM;
-  return refusal(
-      KeyEditFault::Unwritable,
-      path + " cannot be replaced: " + std::system_category().message(error) +
-          (denied ? "; weir's user must own the file, and be allowed to write in its folder" : ""));
+  return refusal(KeyEditFault::Unwritable,
+                 path + " cannot be replaced: " + std::system_category().message(error) +
+                     (denied ? "; weir's user must own the file, be in its group, and be allowed to write in "
+                               "its folder"
+                             : ""));
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ TEST(TomlFault, ErrorAboutAKeyShowsItsForbiddenCharacter) {
   expect_faults({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
                  {"max head = 1KiB\n", "found two words before =; write one key"},
                  {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
+                 {"dr\u00e4in = 5\n", "found \u00e4 in the key dr\u00e4in; write letters, digits, _ and -"},
                  {"bur>st = 5\n", "found > in the key bur>st; write letters, digits, _ and -"}});
 }
 
