@@ -80,6 +80,18 @@ TEST(MigrationAdvice, ErrorAboutACommonMistakeOutsideARuleShowsTheCorrectLine) {
     EXPECT_THAT(mistakes_in(with(text)), Contains(HasSubstr(line))) << text;
 }
 
+TEST(MigrationAdvice, ErrorAboutATableInTheWrongPlaceSaysWhereItBelongs) {
+  for (const auto& [text, line] :
+       {std::pair{"[tls]\ncert = \"a\"\n", "tls: unknown key; write [listener.tls] below its [[listener]]"},
+        {"[match]\npath = \"/a\"\n", "match: unknown key; write [rule.match] below its [[rule]]"},
+        {"[tiers.gold]\nlimit = \"1/s\"\n", "tiers: unknown key; write [rule.tiers.NAME] below its [[rule]]"},
+        {"[jwt]\nsecret = \"a\"\n", "jwt: unknown key; write [client.jwt]"},
+        {"[[key]]\nkey = \"a\"\n", "key: unknown key; write it in a file of API keys"},
+        {"[[frontend]]\nbind = \"a\"\n", "frontend: unknown key; write [[listener]] with address"},
+        {"[metrics]\nport = 1\n", "metrics: unknown key; write [admin] with address"}})
+    EXPECT_THAT(mistakes_in(with(text)), Contains(HasSubstr(line))) << text;
+}
+
 TEST(MigrationAdvice, ErrorAboutWrongBracketsShowsTheCorrectTableHeader) {
   for (const char* name : {"rule", "route", "listener", "upstream", "alert"}) {
     const std::string word(name);
