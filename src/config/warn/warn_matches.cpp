@@ -1,7 +1,9 @@
 // Warns of conditions that are probably mistakes: overrides that a client can choose, regular expressions
-// with a character that no path contains, and geographic places that no database knows.
+// with a character that no path contains, conditions that exclude each other, and geographic places that no
+// database knows.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
+#include "config/warn/overlap.hpp"
 
 #include <algorithm>
 #include <string>
@@ -118,6 +120,14 @@ void warn_of_places(const Named& named, const policy::Match& match, const policy
                               ") knows it; add a file to geo");
 }
 
+// Warns of a match that no request can meet, because `not` excludes all requests that meet its conditions.
+template <class Named>
+void warn_of_contradiction(const Named& named, const policy::Match& match, ConfigWarnings& warnings) {
+  if (match.negated && plainly_covers(*match.negated, match))
+    warnings.add(named, "has the conditions " + match.describe() +
+                            ", which no request meets: `not` excludes all that the others admit");
+}
+
 }  // namespace
 
 bool has_chosen_override(const policy::Rule& rule) {
@@ -127,6 +137,7 @@ bool has_chosen_override(const policy::Rule& rule) {
 void warn_of_matches(const Settings& settings, ConfigWarnings& warnings) {
   const auto warn = [&](const auto& named, const policy::Match& match) {
     warn_of_path(named, match, warnings);
+    warn_of_contradiction(named, match, warnings);
     warn_of_places(named, match, settings.client, warnings);
   };
   for (const auto& route : settings.routes) warn(route, route.match);

@@ -52,6 +52,19 @@ TEST(Warnings, WarnOfAShortSecretOfNames) {
   EXPECT_THAT(warnings_of(kLeast), Not(warned));
 }
 
+TEST(Warnings, WarnOfConditionsThatExcludeEachOther) {
+  const auto warned = Contains(HasSubstr("which no request meets: `not` excludes all that the others admit"));
+  const auto of = [](const std::string& match) {
+    return warnings_of(with_rule("match = { " + match + " }\n"));
+  };
+  EXPECT_THAT(of("ip = \"10.1.0.0/16\", not = { ip = \"10.0.0.0/8\" }"), warned);
+  EXPECT_THAT(of("path = \"/a/b\", methods = [\"GET\"], not = { path = \"/a/*\" }"), warned);
+  EXPECT_THAT(of("ip = \"10.0.0.0/8\", not = { ip = \"10.1.0.0/16\" }"), Not(warned));
+  EXPECT_THAT(of("path = \"/a/*\", not = { path = \"/a/b\" }"), Not(warned));
+  EXPECT_THAT(of("path = \"/a\", not = { path = \"/a\", methods = [\"GET\"] }"), Not(warned));
+  EXPECT_THAT(of("not = { ip = \"10.0.0.0/8\" }"), Not(warned));
+}
+
 TEST(Warnings, WarnIfARuleMayReadABodyLargerThanMaxBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
