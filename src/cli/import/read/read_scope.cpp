@@ -60,11 +60,21 @@ bool is_guard(std::string_view name) {
          }));
 }
 
+// Returns true for a condition that tests whether a certain file exists, such as (-f /etc/maintenance). Such
+// an `if` switches a server off for everybody.
+bool tests_a_file(const Directive& condition) {
+  constexpr std::string_view kFolder = "$document_root";
+  std::string words;
+  for (const auto& word : condition.arguments) words += word;
+  if (const auto at = words.find(kFolder); at != std::string::npos) words.erase(at, kFolder.size());
+  return words.starts_with("(-") && words.find('$') == std::string::npos;
+}
+
 // Returns true for an `if` whose block refuses requests. weir import does not translate conditions, so weir
 // must refuse all requests that nginx may refuse.
 bool is_refusing_if(const Directive& directive) {
   constexpr std::uint64_t kFirstError = 400;
-  return directive.name == "if" &&
+  return directive.name == "if" && !tests_a_file(directive) &&
          std::any_of(directive.block.begin(), directive.block.end(), [](const Directive& inner) {
            const auto code = inner.name == "return" ? parse_number(first_word(inner)) : std::nullopt;
            return (code && *code >= kFirstError) || is_guard(inner.name);

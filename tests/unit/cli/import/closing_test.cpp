@@ -187,16 +187,19 @@ TEST(ImportAccess, LocationWithLuaThatMayRefuseRequestsForwardsNoRequest) {
 }
 
 TEST(ImportAccess, LocationWithAnIfThatMayRefuseRequestsForwardsNoRequest) {
-  for (const char* refusing : {"if ($ssl_client_verify != SUCCESS) { return 403; }",
-                               "if ($http_x_token != \"s\") { return 401 \"no\"; }",
-                               "if ($invalid_referer) { set $a 1; return 444; }"}) {
+  for (const char* refusing :
+       {"if ($ssl_client_verify != SUCCESS) { return 403; }",
+        "if ($http_x_token != \"s\") { return 401 \"no\"; }",
+        "if ($invalid_referer) { set $a 1; return 444; }", "if (-f /blocked/$remote_addr) { return 403; }",
+        "if (!-f /open) { return 403; }"}) {
     const auto within = imported_location(refusing);
     EXPECT_FALSE(forwards(within)) << refusing;
     EXPECT_THAT(within.toml, HasSubstr("respond = { status = 403 }")) << refusing;
     EXPECT_THAT(within.notes, Contains(HasSubstr("if: no equal for its condition; weir answers 403 there")));
     EXPECT_FALSE(forwards(imported_location("", refusing))) << refusing;
   }
-  for (const char* other : {"if ($a) { return 301 https://$host$request_uri; }", "if ($a) { set $b 1; }"}) {
+  for (const char* other : {"if ($a) { return 301 https://$host$request_uri; }", "if ($a) { set $b 1; }",
+                            "if (-f $document_root/maintenance.html) { return 503; }"}) {
     EXPECT_TRUE(forwards(imported_location(other))) << other;
     EXPECT_THAT(imported_location(other).notes, Contains(HasSubstr("if: no equal; its block is left out")));
   }
