@@ -17,7 +17,8 @@ class UsageFormatter : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
     const bool many = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
-    const auto shown = option->get_type_name() + (many ? " ..." : "");
+    const auto type = option->get_type_name();  // such as "N:UINT in [1 - 240]"
+    const auto shown = type.substr(0, type.find(':')) + (many ? " ..." : "");
     return option->get_required() ? shown : "[" + shown + "]";
   }
 };

@@ -56,6 +56,8 @@ TEST(CommandLine, UsageNamesPositionalArgumentsByWhatTheyStandFor) {
   EXPECT_THAT(say({"top", "--help"}).out, HasSubstr("Usage: weir top [OPTIONS] [FILE]\n"));
   EXPECT_THAT(say({"explain", "--help"}).out, HasSubstr("Usage: weir explain [OPTIONS] [[METHOD] URL]\n"));
   EXPECT_THAT(say({"replay", "--help"}).out, HasSubstr("Usage: weir replay [OPTIONS] LOG ...\n"));
+  EXPECT_THAT(say({"servers", "weight", "--help"}).out,
+              HasSubstr("Usage: weir servers weight [OPTIONS] NAME ADDRESS N\n"));
 }
 
 TEST(CommandLine, RepeatableOptionTakesOneValueEachTimeSoThatTheUrlMayFollowIt) {
