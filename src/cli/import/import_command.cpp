@@ -81,8 +81,9 @@ int run_import(const ImportOptions& options) {
     const auto& what = body.error().message;
     const int status = fail(what.starts_with(options.file) ? what : options.file + ": " + what, kWrong);
     if (!options.file.ends_with(".conf"))
-      std::cerr << "weir import reads configurations of nginx, and Ingresses in .yaml or .json; docs/guides has "
-                   "pages for HAProxy, Envoy and Traefik\n";
+      std::cerr
+          << "weir import reads configurations of nginx, and Ingresses in .yaml or .json; docs/guides has "
+             "pages for HAProxy, Envoy and Traefik\n";
     return status;
   }
   const auto text = "# Made by weir import from " + nginx::printable(options.file) +

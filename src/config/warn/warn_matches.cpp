@@ -1,6 +1,6 @@
-// Warns of conditions that are probably mistakes: overrides that a client can choose, regular expressions
-// with a character that no path contains, conditions that exclude each other, and geographic places that no
-// database knows.
+// Warns of conditions that are probably mistakes. These are overrides that a client can choose, regular
+// expressions with a character that no path contains, conditions that exclude each other, and geographic
+// places that no database knows.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
 #include "config/warn/overlap.hpp"
