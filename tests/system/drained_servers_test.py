@@ -317,7 +317,7 @@ class ServersCommand(ServersTestCase):
         for words, said in ((("drain", "shop", a), 'there is no upstream "shop"; write "api"'),
                             (("drain", "api", "127.0.0.1:1"), f'upstream "api" has no server "127.0.0.1:1"; write "{a}" or "{b}"'),
                             (("weight", "api", a, "0"), "Value 0 not in range 1 to 240"),
-                            (("drain", "api"), "server is required"),
+                            (("drain", "api"), "ADDRESS is required: address of the server"),
                             (("stop", "api", a), "stop")):
             done = self.run_servers(*words)
             self.assertEqual(done.returncode, 2, words)
