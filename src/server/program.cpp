@@ -52,8 +52,9 @@ policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::
           .slot_hashes = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-// Returns the difference between the machine's clock and the clock of the earlier process. weir adds this
-// difference to times of the earlier process.
+// Returns the duration that weir must add to times of an earlier process. This is the old process of an
+// upgrade (`takeover`), or the process that wrote the snapshot `found`. The result is how far the machine's
+// clock was ahead of that process's clock, or zero if the two differed by at most kClocksAgree.
 base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const upgrade::Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
@@ -61,7 +62,8 @@ base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const u
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
-// Returns a clock that continues the earlier process's clock, moved by `shift`.
+// Returns the clock of this process. In an upgrade it is the old process's clock, moved by `shift`. Otherwise
+// it starts at the machine's time; but if `shift` is 0, not before the time at which the snapshot was saved.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
                        const upgrade::Takeover* takeover) {
   if (takeover != nullptr) return net::Clock::at_offset(takeover->carried_state().clock + shift);
@@ -74,8 +76,8 @@ unsigned count_workers(const proxy::ServerSettings& server) {
 
 constexpr std::chrono::seconds kForLastAnswers{1};
 
-// Ends the process after a delay, because writing the last log lines may block forever if the log is a pipe
-// that nobody reads.
+// Ends the process after kForLastLines if it still runs then. If the log is a pipe that nobody reads, writing
+// the last lines may otherwise block forever.
 void end_soon() {
   std::thread([] {
     constexpr std::chrono::seconds kForLastLines{2};
@@ -234,8 +236,8 @@ void Program::on_stop_signal() {
 }
 
 void Program::stop_at_once() {
-  // Ctrl-C reaches both the old and the new process of an upgrade. The old process already drains, but must
-  // treat this signal as the first stop signal.
+  // An old process drains since it handed over to the new one. Ctrl-C reaches both processes. The old process
+  // continues its drain after the first stop signal, and stops at once only after the second.
   if (handoff_sender_ && !std::exchange(stop_requested_, true)) return;
   log_.info("stopping at once");
   if (handoff_receiver_) handoff_receiver_->close();
@@ -258,7 +260,8 @@ void Program::delay_drain() {
 
 void Program::begin_drain() {
   supervision_.stopping(settings_.server.drain);
-  // end() must be called before drain(), because workers without connections end as soon as they drain.
+  // Gives the workers the connections that have arrived from the old process. Must precede their drain(),
+  // because a worker without connections ends as soon as it drains.
   if (handoff_receiver_) handoff_receiver_->end();
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
@@ -317,8 +320,9 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
-// Ends the control loop, but waits while the admin listener still replies. During a second upgrade, also
-// waits while the old process sends connections that this process passes on to the next process.
+// Ends the control loop. First waits until the admin listener has sent its replies, but at most until
+// `latest`. If this process has already handed over, also waits while its old process still sends
+// connections. This process passes these connections on to the new process.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kPollInterval{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;

@@ -121,8 +121,8 @@ class Program {
   [[nodiscard]] double system_load();
   [[nodiscard]] limit::UpstreamAnswers answers_so_far(std::size_t upstream) const;
   [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex index) const;
+  // The next four functions are defined in program_servers.cpp.
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
-  // servers() and the next three functions are defined in program_servers.cpp.
   [[nodiscard]] base::Result<admin::ServerFigures> change_server(const admin::ServerChange& change);
   [[nodiscard]] std::vector<std::string> changed_servers() const;
   [[nodiscard]] bool change_server_again(std::string_view line);
@@ -203,7 +203,7 @@ class Program {
   acme::Manager acme_{challenges_, acme_callbacks()};
   bool reload_pending_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
   bool stopping_ = false;        // a stop signal came, or this process has handed over
-  bool draining_ = false;        // drain_delay, which begins with stopping_, is over
+  bool draining_ = false;        // the drain has begun, after drain_delay if there is one
   bool stop_requested_ = false;  // a stop signal came after this process had handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
   std::uint64_t connections_lost_ = 0;  // connections of the old process that this process has dropped

@@ -175,7 +175,9 @@ void Program::make_room_for_counters() {
 
 // Frees configurations, counters and keys that no request needs any more.
 void Program::clean_up() {
-  make_room_for_counters();  // frees indexes that a rejected draft may have taken
+  // A rejected draft may have taken indexes that have no counters yet. clean_up() below needs the counters of
+  // each index that it frees.
+  make_room_for_counters();
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   config_snapshots_.clean_up(counters, foreign_permits_.rules());

@@ -114,8 +114,9 @@ std::vector<std::string> Program::changed_servers() const {
   return lines;
 }
 
-// Repeats the change that a line of changed_servers() describes. Returns false if the line has another form.
-// Ignores servers that the configuration no longer lists.
+// Makes a change that an operator made in the old process of an upgrade. `line`: a line of changed_servers().
+// Returns false if the line does not begin with the word "server". Ignores incomplete lines, and servers that
+// the configuration no longer lists.
 bool Program::change_server_again(std::string_view line) {
   if (!line.starts_with(kServerLine)) return false;
   line.remove_prefix(std::min(kServerLine.size() + 1, line.size()));

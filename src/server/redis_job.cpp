@@ -4,9 +4,10 @@ namespace weir::server {
 
 namespace {
 
-// Reads the result that the charge would get. If `state_only` is true and Redis would admit the charge, then
-// reads the present state of the key, by a charge of zero units. If Redis would refuse the charge, keeps the
-// first result. A charge of zero units would not show whether the key has no units left, or even owes units.
+// Reads the result that the charge would get, and charges nothing. If `state_only` is true and Redis would
+// admit the charge, replaces the result by the key's present state: the result of a charge of zero units. If
+// Redis would refuse the charge, keeps its result, which shows that the key has no units left or owes units.
+// The result of a charge of zero units would not show this.
 net::Task<void> lookup(redis::Store& store, proxy::RedisLookup& lookup, bool state_only) {
   auto& now = lookup.clock;
   if (!state_only) lookup.held_here = store.holds_for(lookup.charge, lookup.outcome);

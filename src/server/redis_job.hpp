@@ -13,8 +13,8 @@
 namespace weir::server {
 
 struct RedisJob {
-  // Owns the limiters and penalties to which the charges point. The worker may still use the job after the
-  // caller has stopped waiting.
+  // Owns the limiters and penalties to which the charges point. The job keeps them alive, because the worker
+  // may still use the job after the caller has stopped waiting.
   std::shared_ptr<const proxy::Configuration> config;
   std::vector<limit::Charge> forget;        // keys to reset first
   std::vector<proxy::RedisLookup> lookups;  // keys to read after the resets, in this order

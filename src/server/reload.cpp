@@ -49,7 +49,8 @@ void Reloading::ask(Done done) {
   begin();
 }
 
-// The thread may still read when this object is destroyed, so the reading must not use the object.
+// The file thread may still read the configuration when this object is destroyed. So the first function,
+// which runs on that thread, must not use `this`.
 void Reloading::begin() {
   reading_ = true;
   const auto fresh = std::make_shared<FreshConfiguration>();

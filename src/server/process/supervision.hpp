@@ -26,9 +26,11 @@ class Supervision {
   void ready();
   // Reports that weir is ready, with a status text for the service manager to show.
   void ready(const std::string& status);
-  // Reports that weir is stopping. `drain`: the longest time until the workers end.
+  // Reports that weir is stopping, and stops watching the event loops of the workers. `drain`: the longest
+  // time until the workers end.
   void stopping(base::Duration drain);
-  // Reports that weir is stopping, but serves for `delay` before the drain. The workers are still watched.
+  // Reports that weir is stopping, but serves for `delay` before the drain. Still watches the event loops
+  // of the workers.
   void stopping_after(base::Duration delay, base::Duration drain);
   // Reports that the process with the ID `process` is the main process from now on.
   void hand_over(int process);

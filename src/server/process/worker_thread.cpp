@@ -104,8 +104,9 @@ void WorkerThread::start(bool opens) {
   });
 }
 
-// Waits until Redis is connected, but at most `start_wait`, and then accepts connections. So the first
-// requests find their limits in Redis. Meanwhile the kernel queues new connections.
+// Accepts connections as soon as Redis is connected and the secret for clients' names is known, or once
+// `latest` has passed. So the first requests can be decided in Redis. Meanwhile the kernel queues new
+// connections.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
   const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
   const bool waits = redis_ && !asks && !worker_.draining;
