@@ -48,11 +48,11 @@ std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
   return http::ConnectionEnds{*source, *destination, *source_port, *destination_port};
 }
 
-// Returns the lines for a connection:
+// Returns the lines of a message about a connection, in this order:
 // - the address of the listener
 // - "relayed", "relayed plain" or an empty line (ConnectionInfo::relayed and ::secure)
-// - the addresses of the two ends, or nothing; then, after a blank, the client's certificate if there is one.
-//   Builds of weir that do not know the certificate read only the addresses.
+// - the addresses and ports of the two ends, or nothing. If the client has a certificate, a blank and the
+//   certificate follow. A weir that does not know the certificate reads only the addresses and ports.
 // - the subject of the client's certificate
 // - the unread bytes
 std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,

@@ -24,10 +24,11 @@ std::optional<observe::NamedClient> client_of(std::istringstream& words) {
 
 }  // namespace
 
-// Returns a line "ID FIRING UNSAID SINCE SEEN" for each alert. FIRING and UNSAID are 0 or 1; UNSAID is 1 if
-// the message about the alert's present state was not delivered. SINCE is the time at which the alert last
-// began to fire, in microseconds since the epoch. SEEN is the number of events within the last period. If the
-// alert is about one client, " DIGEST TEXT" follows. TEXT may contain blanks.
+// Returns a line "ID FIRING UNSAID SINCE SEEN" for each of the first kMostAlertLines alerts. FIRING and
+// UNSAID are 0 or 1; UNSAID is 1 if the message about the alert's present state was not delivered. SINCE is
+// the time at which the alert last began to fire, in microseconds since the epoch. SEEN is the number of the
+// alert's events within its last period. If the alert is about one client, " DIGEST TEXT" follows. TEXT may
+// contain blanks.
 std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
   const auto kept = std::min(alerts.size(), kMostAlertLines);
