@@ -65,9 +65,9 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
   return less_busy(loads[other], loads[one]) ? other : one;
 }
 
-// Returns the candidates that, with the new request, have at most 5/4 of their share of the requests in
-// flight. The bound applies only to candidates with at least kUnbounded requests in flight. The least busy
-// candidate never exceeds this bound, so the result is never empty.
+// Returns the candidates that may get the new request. A candidate with kUnbounded or more requests in flight
+// must have fewer than 5/4 of its share. The weights divide the requests in flight and the new request into
+// shares. The least busy candidate always has less than its share, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });
@@ -125,9 +125,9 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
 // Implements weighted rendezvous hashing. `client_hash`: the hash of the request's hash key. Each server gets
 // a number u, which is a hash of `client_hash` and the server's identity. The server with the smallest
 // ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers. So if a server is added
-// or removed, no request moves between two remaining servers. Busy servers are no candidates
-// (within_bounds()). See Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005; bounded
-// loads as in Mirrokni, Thorup and Zadimoghaddam 2018.
+// or removed, no request moves between two remaining servers. The caller has removed busy servers from
+// `candidates` (within_bounds()). See Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker
+// 2005; bounded loads as in Mirrokni, Thorup and Zadimoghaddam 2018.
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t client_hash) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));

@@ -18,7 +18,7 @@ namespace weir::upstream {
 
 class Http2Connections {
  public:
-  // also owned by the connection's requests and coroutines
+  // A connection. Its requests and its coroutines share the ownership.
   using Shared = std::shared_ptr<Http2ServerConnection>;
 
   // All references must outlive this object.
@@ -42,7 +42,8 @@ class Http2Connections {
   // Member::address_changes() when the connection was opened.
   [[nodiscard]] Shared adopt(std::unique_ptr<net::Stream> stream, std::uint32_t address_changes);
 
-  // Stops the use of connections to addresses that the server no longer has: they accept no further requests.
+  // Makes connections to addresses that the server no longer has accept no further requests. `location`: the
+  // server's present addresses.
   void follow(const ServerGroup::Member::Location& location) noexcept;
   // Must be called in each tick of the watchdog.
   void tick() noexcept;

@@ -44,8 +44,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
     net::TlsSession session;     // the TLS session to resume; may be null
     bool requires_http2 = true;  // false: a server may choose HTTP/1.1 by ALPN
   };
-  // If a server is silent for this long while requests wait for it, weir sends a PING. weir then waits the
-  // same time for any octet.
+  // If a server is silent for this long while requests wait for it, weir sends a PING. If no octet arrives
+  // within the same time after the PING, weir ends the connection.
   static constexpr base::Duration kPing{15'000'000};
   // If the server answers a PING but stays silent, weir waits for this time before the next PING. A gRPC
   // server ends a connection that gets more than a few PINGs without data in between.
@@ -86,8 +86,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
-  // Returns true if the server may just be closing the connection because it is idle. This is possible if no
-  // request is open, or if each open request was sent on the idle connection and nothing has arrived since.
+  // Returns true if the connection may look idle to the server, so that the server may be closing it. This is
+  // the case if no request is open. It is also the case if the connection was idle before the open requests
+  // were sent, and no octet has arrived from the server since then.
   [[nodiscard]] bool may_meet_idle_close() const noexcept;
   // Returns how often octets have arrived from the server.
   [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
@@ -96,8 +97,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value of Member::address_changes() at the time when the connection was opened, or the value
-  // of the last set_address_changes(). At that time the server still had the connection's address.
+  // Returns the value that Member::address_changes() had when the connection was opened, or the value that
+  // set_address_changes() has stored since then. With this value, the address to which the connection leads
+  // was one of the server's addresses.
   [[nodiscard]] std::uint32_t address_changes() const noexcept { return address_changes_; }
   void set_address_changes(std::uint32_t address_changes) noexcept { address_changes_ = address_changes; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
@@ -118,7 +120,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
 
   void attach(Http2ServerStream& stream);
   void detach(Http2ServerStream& stream) noexcept;
-  // Must be called when a part of a response arrives. The next PING may then follow after kPing again.
+  // Must be called when a part of a response arrives. The next PING then follows after kPing of
+  // silence, even if kPingAgain applied before.
   void note_response() noexcept { ping_after_ = kPing; }
   // Must be called when a caller has waited in vain for a response. The connection may then be dead, so this
   // function makes weir send a PING soon.
@@ -163,7 +166,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   std::uint32_t address_changes_ = 0;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::unique_ptr<net::Stream> stream_;
-  net::DuplexStream* octets_ = nullptr;  // *stream_ once the connection is open, or the octets of a test
+  net::DuplexStream* octets_ = nullptr;  // *stream_ after the connect; in tests, the argument of adopt()
   std::optional<http::Http2Session> codec_;
   std::vector<Http2ServerStream*> streams_;
   std::string out_;           // frames to send

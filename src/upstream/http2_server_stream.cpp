@@ -174,9 +174,9 @@ void Http2ServerStream::on_field(std::string_view name, std::string_view value) 
   response_->add(name, value);
 }
 
-// Resets the stream if the server sends interim heads faster than the caller reads them, because flow control
-// does not bound heads. The bound allows 8 octets of HTTP/1.1 text for each octet of a body that waits: an
-// octet with its framing never takes more.
+// Resets the stream if unread interim heads (1xx) take more than kWindow octets of `text_`. Flow control does
+// not bound heads, so the server could otherwise send any number of them. Unread body octets do not count:
+// each takes at most 8 octets of `text_`, with the framing of its chunk.
 void Http2ServerStream::on_head() {
   if (text_.size() - taken_ > kWindow + 8 * unconsumed_)
     return connection_->codec().reset(*id_, http::Http2Error::EnhanceYourCalm);
