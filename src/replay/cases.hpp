@@ -41,7 +41,7 @@ struct Entry {
   limit::Cost overdraft = 0;      // units to charge whatever the decision is (policy::ChargeSource)
   observe::RuleOutcome logged{};  // the logged outcome; valid if `met_then`
   bool met_then = false;          // true: the log has this rule's decision about the request
-  bool allowed = false;           // the outcome in the replay
+  bool allowed = false;           // true: the limiter allows the charge in the replay
   bool overflow = false;
   std::int64_t delay = 0;  // the delay in the replay, in µs
 };
@@ -57,8 +57,8 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  // Used only if `what` is a refund, which also cancels the request's departure. True: cancels the departure
-  // in the replay; false: cancels the departure in the log (`what.departure`).
+  // Which departure a refund cancels. True: the request's departure in the replay; false: the departure that
+  // the log states (`what.departure`). Unused if `what` is not a refund.
   bool departs_now = false;
 };
 
@@ -77,9 +77,9 @@ class Cases {
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases of permits for requests that the log refused but the replay admits. The log cannot say when
-  // these requests would have ended. So each of their permits is released after the average duration of the
-  // requests that the log admitted.
+  // Adds releases of permits for all requests that the log refused, because the replay may admit them. The
+  // log cannot say when these requests would have ended. So each of their permits is released after the
+  // average duration of the requests that the log admitted. Must be called after all lines were added.
   void add_guesses();
 
   // Returns the reset keys, with their names under the replayed rules. Must be called after all lines were

@@ -13,8 +13,8 @@ namespace weir::replay {
 
 namespace {
 
-// Stands for the token of a request if weir did not verify the token. With this text instead of claims, the
-// replay leaves out rules that need claims of the token, as weir did.
+// Stands for a token that weir did not verify. The text contains no claims, so the replay leaves out the
+// rules that need claims of the token, as weir did.
 constexpr std::string_view kUnverified = "?";
 
 // Sets the head's path and query from the request target (RFC 9112 §3.2). The target is valid, because weir
@@ -60,8 +60,8 @@ LoggedRequests::LoggedRequests(const Candidate& candidate)
   }
 }
 
-// Takes the values of a question. From the first question on, the replay tests the rules that need such
-// values.
+// Takes the values of a question from the line, if the line is a question. A log with a
+// question has domains and descriptors, so lacks() no longer reports them as missing.
 void LoggedRequests::take_question(const LogLine& line) {
   has_question_ = line.is_question;
   if (!has_question_) return;

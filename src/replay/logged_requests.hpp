@@ -24,7 +24,7 @@ class LoggedRequests {
   LoggedRequests(const LoggedRequests&) = delete;
   LoggedRequests& operator=(const LoggedRequests&) = delete;
 
-  // Makes the request of the line. `line` must outlive the use of the request.
+  // Makes request() from the log line. `line` must stay alive as long as callers use request().
   void read(const LogLine& line);
   [[nodiscard]] const policy::Request& request() const noexcept { return request_; }
   // Returns the rules that may match the request. Leaves out the rules whose logged decisions are used. The
@@ -35,8 +35,8 @@ class LoggedRequests {
   [[nodiscard]] const std::vector<const policy::Rule*>& logged_rules() const noexcept {
     return logged_rules_;
   }
-  // Returns the further rules whose logged decisions are used for the present line, because the line lacks
-  // the values of a question.
+  // Returns further rules whose logged decisions are used for the present line. If the line is a question,
+  // returns none; otherwise the rules that need the domain or the descriptors of a question.
   [[nodiscard]] const std::vector<const policy::Rule*>& logged_rules_without_question() const noexcept {
     return has_question_ ? no_rules_ : question_rules_;
   }
@@ -46,15 +46,15 @@ class LoggedRequests {
   // For each attribute of a client: true if at least one line has it. The order is api_key, user, org,
   // service, device, tier and country.
   std::array<bool, 7> has_attribute{};
-  bool has_factors = false;         // true: some lines state a factor below kWholeFactor
+  bool has_factors = false;         // true: in some lines, a rule grants less than its whole limit
   bool has_load = false;            // true: some lines state the system's load
   bool uses_logged_routes = false;  // true: the log lacks facts for routing, so logged routes are used
 
  private:
   struct RuleFacts {
     std::string beyond;                   // see lacks()
-    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // The names of the descriptor entries that the rule compares; see compared_descriptors().
+    std::vector<std::string> parameters;  // the names of the query parameters that the rule needs
+    // The names of the descriptor entries whose values the rule's conditions compare with texts.
     std::vector<std::string> descriptors;
   };
 
@@ -80,8 +80,8 @@ class LoggedRequests {
   std::string path_, host_;
 };
 
-// Returns the decision of the rule in the line, or the decision number `nth` if the rule applied to several
-// descriptors of a question; null if there is none.
+// Returns the rule's decision in the line; null if there is none. If the rule applied to several descriptors
+// of a question, the line has several decisions. `nth` selects one of them; 0 is the first.
 [[nodiscard]] const LoggedRule* logged_rule(const LogLine& line, const policy::Rule& rule,
                                             std::size_t nth = 0) noexcept;
 

@@ -61,8 +61,8 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
   }
 }
 
-// Applies a change from the log, or a guessed release, to a charge. Does nothing if the replay did not make
-// the charge. An overdraft is charged in any case.
+// Applies a change to the charge of `entry`. The log has the change, or Cases::add_guesses() has added it.
+// Does nothing if the replay refused the request or this charge. But an overdraft is charged in any case.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
   if (entry.overdraft == 0 && (!of.admitted_now || !entry.allowed)) return;
   const auto& what = event.what;
