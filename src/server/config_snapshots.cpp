@@ -62,8 +62,6 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   for (auto& upstream : upstreams)
     if (const auto* before = server_group_named(upstream.settings.name)) keep_known(upstream, *before);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // `balance` is the secret key of the hash by which an upstream chooses a server for a client. Without
-  // key_secret, `balance` is zero, so upstreams still choose the same servers after a restart.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,
@@ -81,6 +79,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .tracing = sampling_of(settings),
                              .redaction = redaction_of(settings),
                              .names = names,
+                             // The secret key of the hash by which an upstream chooses a server for a client.
+                             // Zero without key_secret, so that a restart does not change the choice.
                              .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
                              .upstreams = {},
                              .route_indexes = {},
@@ -314,9 +314,9 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns each version of each rule, indexed by rule number. A newer version of a rule may have reset the
-// keys of an old version. The variants (limits) of that old version then have no limiters in the result,
-// because nobody knows which limit counted each key.
+// Returns each version of each rule, indexed by rule number. If a newer version has reset the keys of an old
+// version, the variants (limits) of the old version have no limiters in the result. So a process
+// that restores these keys starts them with nothing used.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < rule_versions_.size(); ++i) {
@@ -348,8 +348,9 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// Stores the rule of an earlier process under a free rule number. Returns nullopt if that is impossible. A
-// key of the earlier rule moves to the present rule when a request for the key arrives, as after a reload.
+// Stores the rule of an earlier process under a free rule number. Returns nullopt if no number is free,
+// or if no present rule takes over keys of the earlier rule. A key of the earlier rule moves to the present
+// rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(rule_versions_.begin(), rule_versions_.end(),
                                  [](const RuleVersion& version) { return !version.rule.has_value(); });

@@ -57,7 +57,7 @@ class ConfigSnapshots {
   // file is faulty, and why.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
   // Returns a copy of the snapshot in use in which this upstream has these servers. Servers that it had
-  // before keep their state. The error says why the TLS files cannot be used.
+  // before keep their state. The error says why the upstream's TLS files cannot be used.
   [[nodiscard]] base::Result<Draft> with_servers(const upstream::ResolvedUpstream& upstream) const;
   // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
   // snapshot to the workers.
@@ -77,17 +77,17 @@ class ConfigSnapshots {
   // has an empty name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
-  // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if there is no such
-  // rule, or if the rule keeps no permits in the key table.
+  // Returns the charge of a permit. `rule`: the rule's name. `key`: the key that holds the permit. Returns
+  // nullopt if the snapshot in use has no such rule, or if the rule keeps no permits in the key table.
   [[nodiscard]] std::optional<limit::Charge> charge_for(std::string_view rule, const limit::Key& key) const;
 
   // Assigns a number to a rule of an earlier process, so that weir can restore the rule's keys. A callback
   // for limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
-  // Frees indexes of counters, rule numbers and keys that no snapshot uses, and clears the freed counters.
-  // `counters`: the counters of all workers. `elsewhere`: rule numbers that another process still uses
-  // (limit::ForeignPermits::rules).
+  // Frees what no snapshot uses: indexes of counters, rule numbers, and keys of deleted rules. Clears the
+  // counters of the freed indexes. `counters`: the counters of all workers. `elsewhere`: rule numbers that
+  // another process still uses (limit::ForeignPermits::rules).
   void clean_up(const std::vector<observe::Counters*>& counters,
                 const std::vector<limit::RuleIndex>& elsewhere = {});
   // The factors (granted shares of the limits) of rules that adapt. Requests of all snapshots read them.
@@ -114,7 +114,7 @@ class ConfigSnapshots {
   [[nodiscard]] std::optional<limit::RuleIndex> assign_rule_number(const policy::Rule& rule,
                                                                    std::vector<bool>& taken);
   void describe_change(const policy::Rule& rule, std::vector<std::string>& changes) const;
-  // Returns the group of this upstream in the snapshot in use; null if there is none.
+  // Returns the server group of upstream `name` in the snapshot in use; null if there is none.
   [[nodiscard]] const upstream::ServerGroup* server_group_named(const std::string& name) const;
   [[nodiscard]] std::shared_ptr<upstream::ServerGroup> server_group_of(
       const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,

@@ -22,7 +22,8 @@ namespace asio = net::asio;
 // admin::ServerOptions::deadline.
 constexpr std::chrono::seconds kPatience{4};
 
-// Returns the present state of the charge's key without charging it. Works with every kind of limiter.
+// Returns the present state of the charge's key without charging it. If the limiter would refuse the charge,
+// returns this refusal; otherwise the outcome of a charge of cost 0, which shows all remaining units.
 limit::Outcome outcome_without_charge(const limit::KeyTable& table, limit::Charge charge,
                                       base::TimePoint now) {
   const auto one = table.peek(charge, now);
@@ -214,10 +215,10 @@ net::Task<void> Inspector::reset(const ConfigRef& in_force, const policy::Rule& 
   note_for_replay(rule, observe::run_of(in_force->names.table), at, forgotten);
 }
 
-// Returns the limiter that counts the shown client; nullopt if unknown. The client's digest differs for each
-// limiter of the rule, and does not tell for which limiter it was computed. So this function guesses each
-// limiter `from` in turn, and computes what the digests for the other limiters `to` would be. If the key
-// table has one of them, the guess was right.
+// Returns the limiter that counts the shown client; nullopt if unknown. A client has another digest for each
+// limiter of the rule, but `shown` has only one digest and does not name its limiter. So the function assumes
+// each limiter `from` in turn, and computes the client's digest for each other limiter `to`. If the key table
+// has a key with this digest, the assumption is right.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;
@@ -230,7 +231,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // index into `limits`; peek() adds the limits in Redis first
+  std::size_t at = 0;  // index into `found.limits`, which has the order of this loop
   for (const auto* list : {&found.locations.there, &found.locations.here})
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];

@@ -91,9 +91,8 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& l
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (inherited_sockets_) sockets = inherited_sockets_(address);
-  // If there are fewer inherited sockets than workers, several workers share a socket. Opens no new
-  // socket, because connections could arrive at that socket before this process serves. If this process then
-  // failed to start, those connections would be lost.
+  // If there are fewer inherited sockets than workers, several workers share a socket. A new socket would
+  // receive connections at once. If this process then failed to start, these connections would be lost.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {
       auto another = sockets[sockets.size() % inherited].share();

@@ -1,6 +1,6 @@
 // The locations where the state of a rule's key may be stored. A key has one location for each limiter of its
-// rule (own limit, tiers, overrides, elastic limits), because each limiter keeps its own state of the key.
-// Pure.
+// rule (own limit, tiers, overrides, elastic limits), because each limiter keeps its own state of the key. If
+// the rule also limits messages, each limiter that is not elastic has a second location, for messages. Pure.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -27,13 +27,15 @@ struct KeyLocations {
   // Keys in the key table that a reset must also empty: the keys of `here`, and the keys of the local shares
   // that weir enforces while Redis is unavailable.
   std::vector<limit::Key> forgotten_here;
-  std::vector<limit::Charge> forgotten_there{};  // copies of the charges of `there`, made for a reset
+  // Charges whose keys Inspector::peek() resets in Redis before it reads them. Empty unless a reset is
+  // wanted; then the same charges as in `there`.
+  std::vector<limit::Charge> forgotten_there{};
 };
 
 // Returns true if a limiter of the rule counts concurrent requests.
 [[nodiscard]] bool holds(const policy::Rule& rule);
 
-// Returns the locations of a key. REQUIRES one value for each part of the rule's key.
+// Returns all locations of the key that has these values. REQUIRES one value for each part of the rule's key.
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                           const policy::NamingKeys& names);
 

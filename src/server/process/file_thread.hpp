@@ -24,7 +24,7 @@ class FileThread {
   FileThread& operator=(const FileThread&) = delete;
 
   // Runs `work` on the thread, and then `done` on the main thread. The work of the next job begins only after
-  // `done` has returned, so `done` may change what the work of all jobs reads.
+  // `done` has returned. So `done` may change objects that the work of later jobs reads.
   void run(std::function<void()> work, Done done);
   // Returns the number of jobs that have not ended.
   [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }

@@ -40,7 +40,7 @@ class Heartbeat {
   net::Timer timer_;
   bool stopped_ = false;
   base::Duration every_{0};
-  std::size_t round_ = 0;    // number of the present round; replies in earlier rounds are ignored
+  std::size_t round_ = 0;    // number of the present round; late replies of earlier rounds are ignored
   std::size_t awaited_ = 0;  // number of loops that have not replied in the present round
 };
 
