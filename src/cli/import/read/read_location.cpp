@@ -187,8 +187,7 @@ void read_settings(const Directive& directive, Location& location, const Server&
     state.notes.add(directive, location.path + ": no equal for files; weir answers 404");
   else if (!location.action.scheme.empty())
     note_forwarding(directive, location, state.notes);
-  if (!location.scope.guards.empty() && location.action.limited)
-    location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
+  close_if_guarded(location);
 }
 
 // Returns the variables that have the same value for all requests of a server.
@@ -245,6 +244,17 @@ bool is_redirect(const Directive& directive) {
 }
 
 }  // namespace
+
+// nginx executes `if` and `return` before it applies limits and other guards. So only an `if` can guard the
+// answer of a `return`.
+void close_if_guarded(Location& location) {
+  constexpr unsigned kFirstRedirect = 300;
+  const auto& guards = location.scope.guards;
+  auto& action = location.action;
+  const bool shows = action.location.empty() && action.status < kFirstRedirect;
+  if (guards.empty() || (!action.limited && !(guards.contains("if") && shows))) return;
+  action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
+}
 
 Action read_return(const Directive& directive, const Server& server, Notes& notes) {
   Action action{.scheme = {}, .upstream = {}, .limited = false, .status = kNotFound, .body = {}};

@@ -175,8 +175,9 @@ void read_server_settings(const Directive& directive, Server& server, ImportStat
   }
   for (const auto& inner : directive.block)
     if (is_switch(inner)) apply_switch(inner, server);
-  if (answers != nullptr)
-    server.locations.push_back(for_all(server, read_return(*answers, server, state.notes)));
+  if (answers == nullptr) return;
+  server.locations.push_back(for_all(server, read_return(*answers, server, state.notes)));
+  close_if_guarded(server.locations.back());
 }
 
 bool has_listen(const Directive& server) {

@@ -214,6 +214,20 @@ TEST(ImportAccess, LocationWithDenyUnixForwardsNoRequestOnAUnixSocket) {
   EXPECT_TRUE(forwards(imported_location("allow all;", "listen unix:/run/a;", "deny unix:;")));
 }
 
+TEST(ImportAccess, RefusingIfClosesWhatAReturnWouldAnswer) {
+  const std::string refuses = R"(if ($http_x_token != "s") { return 403; } )";
+  const auto closed = HasSubstr("respond = { status = 403 }");
+  for (const std::string answer : {"return 200 \"secret\";", "location / { return 200 \"secret\"; }"}) {
+    const auto toml = imported("server { listen 80; " + refuses + answer + " }").toml;
+    EXPECT_THAT(toml, closed) << answer;
+    EXPECT_THAT(toml, Not(HasSubstr("secret"))) << answer;
+  }
+  const auto inner = "server { listen 80; location / { " + refuses + "return 200 \"secret\"; } }";
+  EXPECT_THAT(imported(inner).toml, AllOf(closed, Not(HasSubstr("secret"))));
+  const auto redirect = "server { listen 80; " + refuses + "return 301 https://a.example$request_uri; }";
+  EXPECT_THAT(imported(redirect).toml, HasSubstr("https://a.example"));
+}
+
 TEST(ImportAccess, ListenerGetsTheHighestMinimumTlsVersionOfItsServers) {
   const std::string files = " ssl_certificate a; ssl_certificate_key b; ";
   const auto two = [&](const std::string& one, const std::string& other) {
