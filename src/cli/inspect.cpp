@@ -175,10 +175,6 @@ std::string line_of_input() {
   std::getline(std::cin, line);
   if (line.ends_with('\r')) line.pop_back();
   if (line.empty()) throw InvalidRequest("standard input has no API key; write it there, such as < FILE");
-  constexpr std::string_view kBlanks = " \t";
-  if (kBlanks.find(line.front()) != std::string_view::npos ||
-      kBlanks.find(line.back()) != std::string_view::npos)
-    throw InvalidRequest("the API key has a blank at an end, so no request has it; remove the blank");
   return line;
 }
 

@@ -54,19 +54,6 @@ TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAnApiKey) {
   EXPECT_EQ(keys_.ring.size(), 1);
 }
 
-TEST_F(KeysFileTest, KeyThatNoRequestCanBringIsAMistake) {
-  for (const char* key : {" secret", "secret ", "secret\\t", "secret\\n", "sec\\u0000ret", "sec\\u007fret"}) {
-    ConfigErrors mistakes;
-    (void)read_keys(std::string("[[key]]\nkey = \"") + key + "\"\n", "keys.toml", mistakes);
-    EXPECT_THAT(mistakes.lines(),
-                ElementsAre("keys.toml:2: key[#1].key: found a blank at an end, or a control "
-                            "character, so no request has this key; remove it"))
-        << key;
-  }
-  read("[[key]]\nkey = \"two words\"\n[[key]]\nkey = \"caf\u00e9\"\n");
-  EXPECT_TRUE(mistakes_.empty());
-}
-
 TEST_F(KeysFileTest, NeverQuotesALineThatIsInvalidToml) {
   for (const char* line :
        {"kye = \"secret", "keys \"secret\"", "key = \"sec\\qret\"", "secret", "key = secret", "[secret"}) {
