@@ -256,10 +256,12 @@ void Manager::note_failure(const Settings& settings, const Names& names, const s
   keep_retry(settings, names, {failures, now() + pause});
 }
 
-// Returns when weir may order this certificate again; nullopt if there was no order.
+// Returns when weir may order this certificate again; nullopt if there was no order. Other weirs may have
+// written a later time into the folder, so the later time of both applies.
 std::optional<Retry> Manager::retry(const Settings& settings, const Names& names) {
   const auto& unkept = known_[certificate_file(settings.folder, names)].unkept;
-  return unkept ? unkept : Folder(settings.folder).retry(names, settings.directory);
+  auto kept = Folder(settings.folder).retry(names, settings.directory);
+  return unkept && (!kept || kept->next < unkept->next) ? unkept : std::move(kept);
 }
 
 // Stores in the folder when weir may order again. If the folder cannot be written, for example because the
