@@ -206,7 +206,8 @@ std::string missing(const CLI::App& app, std::string_view error) {
   const std::string name(error.substr(0, error.find(' ')));
   const auto* option = command->get_option_no_throw(name);
   if (option == nullptr) return path + std::string(error);
-  return path + (option->get_positional() ? option->get_type_name() : name) +
+  const auto type = option->get_type_name();  // such as "N:UINT in [1 - 240]"
+  return path + (option->get_positional() ? type.substr(0, type.find(':')) : name) +
          " is required: " + option->get_description();
 }
 

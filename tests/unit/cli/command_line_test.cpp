@@ -91,6 +91,7 @@ TEST(CommandLine, InvalidArgumentsAreRejectedWithAReasonAndExitCode2) {
       {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
       {{"keys", "rest", "login"}, "weir: keys: there is no command \"rest\"; did you mean \"reset\"?\n"},
       {{"keys", "show"}, "weir: keys: show: RULE is required: name of the rule\n"},
+      {{"servers", "weight", "api", "a:1"}, "weir: servers: weight: N is required: "},
       {{"servers", "drain", "api"}, "weir: servers: drain: ADDRESS is required: address of the server, "},
       {{"servers", "weight", "api", "a:1", "0"}, "weir: weight: Value 0 not in range 1 to 240\n"},
       {{"servers", "stop"}, "weir: The following argument was not expected: stop\n"},
