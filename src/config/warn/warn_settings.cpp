@@ -301,9 +301,9 @@ void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings)
 
 // Returns true for a text such as "$TOKEN", by which a shell reads the environment. weir takes it as it is.
 bool is_variable_of_a_shell(std::string_view text) {
-  return text.size() > 1 && text.front() == '$' && std::all_of(text.begin() + 1, text.end(), [](char c) {
-           return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-         });
+  if (text.size() < 2 || text.front() != '$' || (text[1] >= '0' && text[1] <= '9')) return false;
+  return std::all_of(text.begin() + 1, text.end(),
+                     [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
 }
 
 // Warns of secrets that everyone can guess, because they are the name of a variable. Does not show them.

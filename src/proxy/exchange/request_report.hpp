@@ -36,7 +36,8 @@ struct RequestReport {
   policy::Decision decision{};
   // True if `decision` is valid. Otherwise `rejecting_rule` or `closed` may say why it is not.
   bool decided = false;
-  const policy::Rule* rejecting_rule = nullptr;  // the rule for which the request lacks something
+  // The rule for which the request lacks something, or the first rule that does not fit (`too_many_rules`).
+  const policy::Rule* rejecting_rule = nullptr;
   // True: more rules apply than weir can charge. `rejecting_rule` is the first rule that does not fit.
   bool too_many_rules = false;
   // The rule whose store was unreachable, if weir refused for that reason.
