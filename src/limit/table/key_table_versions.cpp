@@ -8,9 +8,13 @@
 
 namespace weir::limit {
 
-// Returns the charge converted to the limiter of the slot's cell; may convert the cell first. A charge from
-// before a change of algorithm (an older generation) cannot use the cell. Its permits are counted in the
-// overflow cell, which keys without a slot share, and are released there.
+// Called if a charge and the slot's cell belong to different versions of a rule. If the cell is older,
+// converts the cell to the charge's limiter. If the charge is older, returns the charge with the cell's
+// limiter.
+//
+// If the algorithm has changed since an older charge, and the old or the new limiter counts permits, the
+// charge does not use the cell. Its permits are counted and released in the overflow cell, which keys without
+// a slot share.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation = limiter_versions.relation_to(slot.due.rule(), charge);
   if (!relation) return {charge};
