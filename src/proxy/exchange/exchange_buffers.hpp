@@ -45,7 +45,8 @@ struct ExchangeBuffers {
   policy::RouteFinder::Scratch found_routes;  // memory for RouteFinder::choose()
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  // Charges that Redis did not answer, of rules that limit messages. MessageLimits reads them.
+  // The charges that were not made because Redis was unreachable. Only those of rules with `messages`, for
+  // MessageLimits.
   std::vector<UnansweredCharge> unanswered;
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer

@@ -50,7 +50,8 @@ void ExchangeContext::identify() {
   if (config.tracing) join_trace();
 }
 
-// Fills in what the request's head does not say: the connection, or the rest of the question.
+// Fills in the parts of the request that are not in its head: those of the client's connection and, for a
+// question, the domain, the descriptors and the cost.
 void ExchangeContext::describe_connection() {
   auto& request = buffers.request;
   request.secure = client.is_secure();

@@ -64,15 +64,15 @@ class ExchangeContext {
   // Adds the request to a trace: to that of a trusted peer, otherwise to a new one. REQUIRES [tracing].
   void join_trace();
   // Replaces the client's traceparent by weir's own, for the server. Removes the tracestate of a trace that
-  // the request does not continue. REQUIRES join_trace().
+  // the request does not continue. REQUIRES that join_trace() was called.
   void pass_trace_on();
 
   // Returns the values for placeholders in the route's texts. REQUIRES that the request has its id.
   [[nodiscard]] policy::TemplateValues template_values() const noexcept {
     return {buffers.request, buffers.request_id};
   }
-  // Applies the route's changes to a server's answer: marks fields that weir does not forward, and adds lines
-  // to the rate-limit fields.
+  // Applies the route's changes to a server's answer: marks fields that weir must not forward, and appends
+  // the fields that the route adds to `buffers.rate_limit_headers`.
   void edit_answer(http::Fields& fields);
   // Applies the route's changes to an answer that weir creates itself. `lines`: the fields of the answer.
   void edit_own_answer(std::string& lines);
@@ -111,8 +111,8 @@ class ExchangeContext {
     report.failure = failure;
   }
   // Records that a message to the client was sent only in part, and returns Ending::Abort. Afterwards weir
-  // must not send another message: the client would take that message for the rest of this one. `late`: true
-  // if the client is too slow, false if it has disconnected.
+  // must not send another message: the client would read it as the rest of the first. `late`: true if the
+  // client is too slow, false if the client has disconnected.
   Ending give_up_writing(bool late);
 
  private:

@@ -118,8 +118,8 @@ net::Task<Ending> LocalReply::respond(const policy::Route* route) {
                  .no_store = false});
 }
 
-// Writes the fields that the configuration gives to the answer. Returns false if the answer is a redirect
-// without a target.
+// Appends the fields of a configured response to the answer's fields. Returns false if the response is a
+// redirect to the host of the request, and the request names no host.
 bool LocalReply::add_configured_fields(const policy::CannedResponse& respond) {
   if (!respond.location && respond.fields.empty()) return true;
   context_.name_request();

@@ -76,8 +76,9 @@ MessageLimits::MessageVerdict MessageLimits::ask() {
   return verdict;
 }
 
-// Counts each message once. `admitted`: false if the message ends the connection. In that case counts the
-// message only for the rules that refused it.
+// Adds the current message to the rules' metrics. Called once for each message: when the message is admitted,
+// or when it ends the connection or call (`admitted` is false). In the second case, counts the message only
+// for the rules that refused it or, in shadow mode, would have refused it.
 void MessageLimits::count(bool admitted) {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
     const bool refused = (refused_by_ >> i & 1U) != 0;

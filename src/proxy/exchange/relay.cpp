@@ -67,8 +67,8 @@ net::Task<net::ErrorCode> BodySource::fill() {
   inbox_.received(count);
   filled_ += count;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) {
-    // A reset of the connection may have lost bytes. So if the end of the connection marks the end of the
-    // body, a reset does not count as that end.
+    // A reset can lose bytes of the body. The body's length or chunks show that bytes are missing. A body
+    // that lasts until the connection closes (UntilClose) has neither, so a reset is an error there.
     ended_ = ec == net::asio::error::eof || framing_ != http::Framing::UntilClose;
     if (ended_) ec = {};
   }

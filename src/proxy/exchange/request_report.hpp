@@ -24,7 +24,7 @@ struct RequestReport {
   base::TimePoint sent{};               // when the request was sent to the last server tried
   base::TimePoint answered{};           // when the head of that server's answer was complete
   base::Duration redis{0};              // how long the request waited for Redis before the decision
-  base::Duration paced{0};              // how long both bodies waited for rules with `bandwidth`
+  base::Duration paced{0};              // how long rules with `bandwidth` delayed the two bodies, in total
   std::optional<std::size_t> route;     // index of the route in the configuration
   const std::string* server = nullptr;  // the name of the last server tried
   unsigned status = 0;                  // status of the answer; 0: no answer was started
@@ -36,7 +36,8 @@ struct RequestReport {
   policy::Decision decision{};
   // True if `decision` is valid. Otherwise `rejecting_rule` or `closed` may say why it is not.
   bool decided = false;
-  // The rule for which the request lacks something, or the first rule that does not fit (`too_many_rules`).
+  // The rule for which weir rejected the request before it checked any limit; null: no such rejection.
+  // Usually the request lacks a value that the rule needs.
   const policy::Rule* rejecting_rule = nullptr;
   // True: more rules apply than weir can charge. `rejecting_rule` is the first rule that does not fit.
   bool too_many_rules = false;
@@ -48,7 +49,8 @@ struct RequestReport {
   bool is_question = false;
   bool admitted = false;   // true: no rule refuses the question
   base::Duration wait{0};  // how long the asker must wait for the departure of the request
-  std::optional<limit::Ending> reported_ending{};  // how the asker's server answered, as the asker says
+  // how the request ended at the asker's server, as the asker reported it; absent: the asker reported nothing
+  std::optional<limit::Ending> reported_ending{};
 };
 
 }  // namespace weir::proxy

@@ -6,7 +6,7 @@ bool TokenKeyWait::has_key() const {
   return !context_.config.client.tokens->lacking(context_.buffers.request.client.token);
 }
 
-// Does not wait while the fetches of the issuer's keys fail. weir repeats failed fetches by itself.
+// Does not wait if the most recent fetch of the issuer's keys has failed. Ends the wait if a fetch fails.
 net::Task<void> TokenKeyWait::run() {
   using observe::TokenKeyWaited;
   auto& keys = *source_.keys;

@@ -12,7 +12,7 @@ namespace weir::proxy {
 
 class TokenKeyWait {
  public:
-  // `source`: the keys of the token's issuer, which do not include the key that signed the token.
+  // `source`: the keys of the token's issuer. The key that signed the token is not yet among them.
   TokenKeyWait(ExchangeContext& context, const policy::TokenVerifier::KeySource& source)
       : context_(context),
         source_(source),

@@ -25,7 +25,7 @@ namespace {
 // The deadline of a relay: in effect none. The new process enforces the deadlines of the requests that it
 // serves, and the drain of this process ends the relay at the latest.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
-// How long the client may still send after its last answer.
+// How long the client may still send after the new process has sent the last answer and closed its side.
 constexpr base::Duration kLinger{5'000'000};
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kKeptBuffers = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 constexpr std::size_t kLargeBlock = 128 << 10;
-constexpr std::size_t kMostLargeBlocks = 128;  // for each worker; together 16 MiB
+constexpr std::size_t kMostLargeBlocks = 128;  // large blocks that one worker may use at once: 16 MiB
 
 // The two hex digits of each octet.
 constexpr auto kHexPairs = [] {
@@ -41,8 +41,8 @@ void append_hex(std::string& out, std::uint64_t word) {
 
 }  // namespace
 
-// Returns the size of a block. A block has room for the largest head and for the same number of bytes of a
-// body.
+// Returns the size of a block (the memory of an inbox) in bytes. The largest allowed head fills at most half
+// of a block, so the other half is free for octets of the body.
 std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }

@@ -92,8 +92,8 @@ net::Task<void> Http2Connection::read_all() {
   }
 }
 
-// Reads octets into the inbox. Returns would_block if none have arrived. The exchanges count the octets of
-// their bodies; take_received() counts all other octets.
+// Reads octets into the inbox. Returns would_block if none have arrived. Does not count the octets in the
+// metric bytes_in: exchanges count the octets of their bodies there, and take_received() counts all others.
 net::ErrorCode Http2Connection::receive() {
   net::ErrorCode ec;
   auto& inbox = session_.inbox;

@@ -59,10 +59,11 @@ class Http2Connection final : private http::Http2Events {
   void want_room() noexcept { room_wanted_ = true; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
-  // Announces the end of the connection to the client. One possible reason is that weir stops, or that
-  // another process takes over.
+  // Announces the end of the connection to the client, for example because weir stops or a new process takes
+  // over.
   void leave();
-  // Must be called when an exchange begins for a stream. Must not be called while the worker is `retiring`.
+  // Must be called when an exchange begins for the stream `id`. Must not be called after a new process has
+  // taken over (Worker::retiring), because the last GOAWAY may already exclude the stream.
   void note_taken(std::int32_t id) noexcept { last_taken_ = std::max(last_taken_, id); }
   // Returns true while the client's socket accepts nothing.
   [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }
@@ -126,14 +127,15 @@ class Http2Connection final : private http::Http2Events {
   net::Notification ended_;     // wakes run(), which checks whether all streams and writes have ended
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
-  std::size_t uncounted_ = 0;        // octets in the inbox that the counter bytes_in does not contain yet
-  std::size_t data_read_ = 0;        // octets of bodies in the current read; the exchanges count them
-  std::size_t serving_ = 0;          // streams whose exchange has not ended
-  std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
-  unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
-  base::Duration work_in_turn_{};    // time spent to begin the requests that begun_in_turn_ counts
-  base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: there is no incomplete head
-  std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check
+  std::size_t uncounted_ = 0;      // octets in the inbox that the counter bytes_in does not contain yet
+  std::size_t data_read_ = 0;      // octets of bodies in the current read; the exchanges count them
+  std::size_t serving_ = 0;        // streams whose exchange has not ended
+  std::int32_t last_taken_ = 0;    // the highest ID of the streams for which an exchange began; 0: none
+  unsigned begun_in_turn_ = 0;     // requests that began since the connection last yielded
+  base::Duration work_in_turn_{};  // time spent to begin the requests that begun_in_turn_ counts
+  base::TimePoint head_begun_{};   // when the incomplete head began; the epoch: there is no incomplete head
+  // the unacknowledged octets of the socket when weir last read their number; note_progress() compares them
+  std::size_t unread_ = 0;
   base::TimePoint last_received_{};  // when octets last arrived
   base::TimePoint pinged_{};  // when weir sent a PING; the epoch: weir sent none since octets last arrived
   base::TimePoint blocked_since_{};  // since when the socket accepts no octets; the epoch: it accepts octets

@@ -74,7 +74,7 @@ net::Task<void> Http2Stream::serve() {
 }
 
 void Http2Stream::forget_exchange() noexcept {
-  sink_.reset();  // the sink refers to memory of the exchange
+  sink_.reset();  // the sink must not outlive the exchange, to whose memory it refers
   out_ = nullptr;
 }
 
@@ -88,8 +88,8 @@ net::Task<void> Http2Stream::wait_out_pause() {
   }
 }
 
-// Ends the stream with END_STREAM if weir itself ended the WebSocket, for example because it refused a
-// message. Ends the stream with CANCEL if the WebSocket broke off (RFC 8441 §5).
+// Ends a WebSocket. If weir itself ended it, for example because of a refused message, sends END_STREAM. If
+// the WebSocket broke off, or END_STREAM was not sent, finish() resets the stream with CANCEL (RFC 8441 §5).
 void Http2Stream::end_tunnel() noexcept {
   if (ending_ == Ending::Answered) tunnel_->shutdown_send();
   if (!answered_ || ending_ == Ending::Abort) ending_ = Ending::Close;
@@ -244,7 +244,8 @@ net::Task<net::ErrorCode> Http2Stream::send_now() {
 }
 
 std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
-  // Drops the part of the body that has arrived, so that the counters and the log include it.
+  // drop() takes the part of the body that has arrived. Only octets that were taken appear in the metrics and
+  // the access log.
   if (answer.keep_alive && body_ != nullptr && !body_->complete()) static_cast<void>(body_->drop());
   answer.keep_alive = true;
   out_->clear();
