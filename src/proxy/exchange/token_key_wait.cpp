@@ -18,7 +18,7 @@ net::Task<void> TokenKeyWait::run() {
     watch.begin_cancellable_wait();
     watch.arm(source_.settings->wait);
     while (!cancelled_ && !keys.is_failing()) {
-      // read before has_key(), because a fetch may end between the two calls
+      // has_fetched() first: a fetch that ended between the two calls would otherwise seem to lack the key
       fetched = keys.has_fetched(number);
       found = has_key();
       if (found || fetched) break;

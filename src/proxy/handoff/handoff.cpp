@@ -66,8 +66,8 @@ net::Task<bool> Session::hand_over() {
   co_return co_await relay_to_successor();
 }
 
-// Waits until the state of the limiters has been handed over. If a request has already arrived, this wait
-// does not count towards its head timeout or idle timeout.
+// Waits until the state of the limiters has been handed over. If octets of a request have already arrived,
+// the wait does not count towards the head timeout or the idle timeout.
 net::Task<void> Session::wait_out_pause() {
   const bool asks = !inbox.empty();
   if (asks) {
