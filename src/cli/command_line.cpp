@@ -18,6 +18,7 @@
 #include "weir/server/run.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -229,11 +230,17 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return wrong(error.what());
 }
 
-// Returns the exit code. A command whose output could not be written has failed.
-int with_output(int code) {
+// Returns the exit code. A command whose output could not be written has failed, unless the command has
+// changed something: then it has done its work all the same.
+int with_output(const CLI::App& app, int code) {
+  constexpr auto kChanges =
+      std::to_array<std::string_view>({"reload", "upgrade", "keys", "client-keys", "servers"});
   if (code != kDone || std::cout.flush()) return code;
   std::cerr << "weir: standard output cannot be written\n";
-  return kFailed;
+  const auto commands = app.get_subcommands();
+  const bool changed = !commands.empty() && std::find(kChanges.begin(), kChanges.end(),
+                                                      commands.front()->get_name()) != kChanges.end();
+  return changed ? kDone : kFailed;
 }
 
 }  // namespace
@@ -248,7 +255,7 @@ int run_command_line(int argc, char** argv) {
     return explain(app, error, argc, argv);
   }
   try {
-    return with_output(obey(app, words));
+    return with_output(app, obey(app, words));
   } catch (const config::ConfigError& error) {
     return report(error);
   } catch (const CLI::ValidationError& error) {
