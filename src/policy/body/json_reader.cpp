@@ -151,7 +151,7 @@ class JsonWalk {
     auto name = std::to_string(index);
     return node_below(around.node, name);
   }
-  // Returns the value of the pointer that leads to this node; null if no pointer ends there.
+  // Returns the value of the pointer that ends at this node; null if no pointer ends there.
   JsonValue* value_of(int node) {
     if (node == JsonPointers::kNone) return nullptr;
     const auto value = pointers_.nodes_[static_cast<std::size_t>(node)].value;

@@ -277,7 +277,9 @@ bool Match::divides_interpretations(const Request& request) const {
   if (!goes_by_path()) return false;
   if (interpretations.too_many) return true;
   const auto usual = known(request);
-  std::optional<bool> usual_holds;  // computed at most once, because the conditions may search the body
+  // Whether the conditions hold for the path's normal form. Computed at most once, because the conditions may
+  // search the body.
+  std::optional<bool> usual_holds;
   auto other = request;
   return std::any_of(interpretations.others.begin(), interpretations.others.end(),
                      [&](const std::string& reading) {

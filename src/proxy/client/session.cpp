@@ -377,7 +377,7 @@ bool Session::end_quiet(net::ErrorCode ec) {
   idle_ticks_ = 0;
   if (!ec) ec = receive();
   if (!ec || ec == net::asio::error::would_block) return true;
-  if (ec == net::asio::error::operation_aborted && !late_) return true;  // run() finds out why
+  if (ec == net::asio::error::operation_aborted && !late_) return true;  // run() handles the cause
   end();
   return false;
 }
